@@ -1,0 +1,310 @@
+"""BaseRanker: what every estimator of the library shares.
+
+A ranker is a scikit-learn binary classifier whose answer is `decision_function`. `fit` of a family
+reads as: check the training data, learn, keep the state, set the threshold. This module owns the first
+and the last step and everything that follows from a fitted `_raw_scores`.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from toprank.columns import Columns, as_frame, is_table
+from toprank.ranking import RankedList
+
+__all__ = ["BaseRanker", "TrainingData"]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Checked training data.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_columns)
+        Floats; categories as codes.
+    y : float ndarray
+        1 for a positive, 0 for a negative; grades 0, 1, 2, ... for graded objectives.
+    sample_weight : float ndarray or None
+    qid : int ndarray or None
+        Query codes 0, 1, ...
+    """
+
+    X: Any
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    qid: np.ndarray | None
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The sample weights, ones when none were given."""
+        return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+
+    def rows(self, keep: np.ndarray) -> TrainingData:
+        """The part of the data that a mask or an index array selects."""
+        weight = None if self.sample_weight is None else self.sample_weight[keep]
+        qid = None if self.qid is None else self.qid[keep]
+        return TrainingData(self.X[keep], self.y[keep], weight, qid)
+
+
+class BaseRanker(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of all rankers.
+
+    Subclasses set the class attributes below, implement `fit` with `_check_training` first and
+    `_set_threshold` last, and `_raw_scores(X)` on a checked matrix.
+    """
+
+    _accepts_missing = False
+    _accepts_categories = False
+    _accepts_sparse = False
+    _unseen_category = float("nan")  # the code of a category that training did not have
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> BaseRanker:
+        """Learn from rows `X` with labels `y`."""
+
+    @abstractmethod
+    def _raw_scores(self, X: Any) -> np.ndarray:
+        """Scores of checked rows before the threshold is subtracted."""
+
+    def _accepts_grades(self) -> bool:
+        """Whether labels may be grades 0, 1, 2, ... (depends on parameters in some families)."""
+        return False
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score rows: the higher, the more likely a positive; above 0 is flagged.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        return self._raw_scores(self._check_rows(X)) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Flag rows: `classes_[1]` where `decision_function` is above 0, `classes_[0]` elsewhere."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Average precision of the ranking of `X` against labels `y`."""
+        from toprank.metrics import average_precision
+
+        scores = self.decision_function(X)
+        return average_precision(self._known_labels(y) > 0, scores, sample_weight=sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self._accepts_missing
+        tags.input_tags.sparse = self._accepts_sparse
+        tags.input_tags.categorical = self._accepts_categories
+        return tags
+
+    # -- the first step of every fit -------------------------------------------------------------
+
+    def _check_training(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        qid: Any = None,
+        *,
+        keep_zero_weights: bool = False,
+    ) -> TrainingData:
+        """Check training data and set `classes_`, `columns_` and scikit-learn's input attributes.
+
+        Rows of weight zero are dropped unless the learner wants to see them.
+        """
+        X = self._check_rows(X, reset=True)
+        y = self._check_labels(y)
+        check_consistent_length(X, y)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        data = TrainingData(X, y, weight, _check_queries(qid, len(y)))
+        if weight is not None:
+            present = weight > 0
+            if len(np.unique(y[present])) < 2:
+                raise ValueError(
+                    "only one class is left after leaving out the rows of weight zero; "
+                    "both positives and negatives are needed"
+                )
+            if not keep_zero_weights and not present.all():
+                data = data.rows(present)
+        return data
+
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
+        """Check a table or array and return it as a float matrix."""
+        finite = "allow-nan" if self._accepts_missing else True
+        if not is_table(X):
+            matrix = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr" if self._accepts_sparse else False,
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=finite,
+            )
+            if sparse.issparse(matrix):
+                matrix.sort_indices()
+            if reset:
+                self.columns_ = Columns.numeric(matrix.shape[1])
+            elif self.columns_.is_category.any():
+                raise ValueError(
+                    f"{type(self).__name__} was trained on a table with categorical columns "
+                    f"({', '.join(self.columns_.category_names())}); give it a table with the "
+                    "same columns, not an array"
+                )
+            return matrix
+        frame = as_frame(X)
+        validate_data(self, frame, reset=reset, skip_check_array=True)
+        if reset:
+            self.columns_ = self._check_columns(Columns.of(frame))
+        return check_array(
+            self.columns_.matrix(frame, unseen=self._unseen_category),
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+            estimator=self,
+            input_name="X",
+        )
+
+    def _check_columns(self, columns: Columns) -> Columns:
+        """Refuse categories where the method has no use for them, and say what to do."""
+        if columns.is_category.any() and not self._accepts_categories:
+            raise ValueError(
+                f"{type(self).__name__} needs numbers, but these columns hold categories: "
+                f"{', '.join(columns.category_names())}. Put scikit-learn's "
+                "ColumnTransformer([('categories', OneHotEncoder(handle_unknown='ignore'), ...)], "
+                "remainder='passthrough') before it in a Pipeline"
+            )
+        return columns
+
+    def _check_labels(self, y: Any) -> np.ndarray:
+        """Set `classes_` and return the labels as 0/1 floats, or as grades."""
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "fc" and not np.isfinite(y).all():
+            raise ValueError(
+                "Input y contains NaN or infinity: some labels are missing; drop those rows first"
+            )
+        if y.dtype == object and any(label is None or label != label for label in y):
+            raise ValueError("Input y contains NaN: some labels are missing; drop those rows first")
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind == "multiclass" and self._accepts_grades():
+            return self._check_grades(y)
+        if kind != "binary":
+            if kind == "continuous":
+                raise ValueError(
+                    f"Unknown label type: {kind}. {type(self).__name__} ranks two classes; "
+                    "turn the target into two labels first"
+                )
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds only one class, {self.classes_[0]!r}; "
+                "both positives and negatives are needed to learn a ranking"
+            )
+        return codes.astype(np.float64)
+
+    def _check_grades(self, y: np.ndarray) -> np.ndarray:
+        """Grades: integers from 0 up; relevant means above 0."""
+        grades = np.asarray(y)
+        if grades.dtype.kind not in "iufb" or (grades < 0).any() or (grades % 1 != 0).any():
+            raise ValueError(
+                "more than two labels are taken as grades of relevance and must be "
+                "whole numbers from 0 up"
+            )
+        self.classes_ = np.array([0, 1])
+        return grades.astype(np.float64)
+
+    def _known_labels(self, y: Any) -> np.ndarray:
+        """Labels of other rows as training has them: 0/1, or grades."""
+        y = column_or_1d(y)
+        if np.isin(y, self.classes_).all():
+            return (y == self.classes_[1]).astype(np.float64)
+        if self._accepts_grades():
+            return self._check_grades(y)
+        unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()), key=str)
+        raise ValueError(
+            f"labels that were not there in training: {unknown}; known are {self.classes_.tolist()}"
+        )
+
+    def _check_evaluation(
+        self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None
+    ) -> TrainingData:
+        """Check labelled rows against what training has set (columns, classes)."""
+        X, y = self._check_rows(X), self._known_labels(y)
+        check_consistent_length(X, y)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return TrainingData(X, y, weight, _check_queries(qid, len(y)))
+
+    # -- the last step of every fit --------------------------------------------------------------
+
+    def _set_threshold(self, raw_scores: np.ndarray, data: TrainingData) -> None:
+        """Set `offset_` so that as many training rows score above 0 as there are positives."""
+        self.offset_ = threshold_for_positives(data.y > 0, raw_scores, data.sample_weight)
+
+
+def threshold_for_positives(
+    positive: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    """Return the cut that flags as much weight as the positives have, as nearly as ties allow.
+
+    It lies half-way between two neighbouring scores. If all scores are equal, nothing is flagged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> threshold_for_positives(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
+    2.5
+    """
+    ranked = RankedList.of(positive, scores, sample_weight)
+    if ranked.n_groups == 1:
+        return float(ranked.scores[0])
+    flagged = ranked.positives + ranked.negatives
+    cut = int(np.argmin(np.abs(flagged[:-1] - ranked.total_positives)))
+    above, below = float(ranked.scores[cut]), float(ranked.scores[cut + 1])
+    middle = below + (above - below) / 2
+    return middle if middle < above else below
+
+
+def _check_queries(qid: Any, n_rows: int) -> np.ndarray | None:
+    """Query identifiers as codes."""
+    if qid is None:
+        return None
+    qid = column_or_1d(qid)
+    if len(qid) != n_rows:
+        raise ValueError(f"qid has {len(qid)} entries for {n_rows} rows")
+    if (qid.dtype.kind == "f" and np.isnan(qid).any()) or (
+        qid.dtype == object and any(q is None or q != q for q in qid)
+    ):
+        raise ValueError("qid has missing entries; every row needs its query")
+    return np.unique(qid, return_inverse=True)[1].astype(np.int64)

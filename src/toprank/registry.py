@@ -1,0 +1,38 @@
+"""The public estimators by name; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__all__ = ["ESTIMATORS", "RELATIONAL", "TRANSFORMERS", "all_estimators", "estimator"]
+
+# Rankers of tables and arrays: each keeps the contract of tests/test_contract.py.
+ESTIMATORS: dict[str, str] = {
+    "LogisticRanker": "toprank.linear",
+    "GradientBoostingRanker": "toprank.boosting",
+}
+
+# Rankers of relational data: their `fit` takes a RelationalData.
+RELATIONAL: dict[str, str] = {}
+
+# Transformers to put before a ranker.
+TRANSFORMERS: dict[str, str] = {}
+
+
+def estimator(name: str) -> type:
+    """Return the estimator class called `name`.
+
+    Examples
+    --------
+    >>> estimator("LogisticRanker").__name__
+    'LogisticRanker'
+    """
+    modules = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS}
+    if name not in modules:
+        raise ValueError(f"unknown estimator {name!r}; known: {', '.join(sorted(modules))}")
+    return getattr(import_module(modules[name]), name)
+
+
+def all_estimators() -> dict[str, type]:
+    """Return every public ranker of tables, by name."""
+    return {name: estimator(name) for name in ESTIMATORS}

@@ -1,0 +1,219 @@
+"""Rules: frozen conjunctions of literals over a table.
+
+A rule is plain data with two evaluators, a mask over a table and SQL text for any database, and one
+way to print. It is never parsed from a string. Missing cells are NaN or None in tables and NULL in
+SQL; a literal is false for them unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from toprank.columns import as_frame, is_table
+
+__all__ = ["Literal", "Rule", "quote_identifier", "sql_value"]
+
+Scalar = str | int | float | bool
+
+_COMPARE = {
+    "<=": np.less_equal,
+    ">": np.greater,
+    "<": np.less,
+    ">=": np.greater_equal,
+}
+OPERATORS = (*_COMPARE, "=", "!=", "in", "not in", "is missing", "is present")
+
+
+def quote_identifier(name: str) -> str:
+    """Quote a column or table name for SQL, whatever characters it has.
+
+    Examples
+    --------
+    >>> print(quote_identifier('say "hi"; drop'))
+    "say ""hi""; drop"
+    """
+    if "\0" in name:
+        raise ValueError("a name cannot hold a NUL character")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_value(value: Scalar) -> str:
+    """Write a value as an SQL literal; floats keep every bit.
+
+    Examples
+    --------
+    >>> sql_value("O'Neil"), sql_value(0.1), sql_value(True), sql_value(3)
+    ("'O''Neil'", '0.1e0', 'TRUE', '3')
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return f"CAST('{value}' AS DOUBLE PRECISION)"
+        text = repr(value)
+        return text if "e" in text else text + "e0"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One condition on one column.
+
+    Parameters
+    ----------
+    column : str
+    operator : {"<=", ">", "<", ">=", "=", "!=", "in", "not in", "is missing", "is present"}
+    value : number, str or tuple, optional
+        What the column is compared with; a tuple for "in" and "not in".
+    or_missing : bool, default=False
+        Whether the condition also holds where the cell is missing.
+
+    Examples
+    --------
+    >>> print(Literal("amount", ">", 900.0))
+    amount > 900
+    >>> print(Literal("country", "in", ("NL", "DE"), or_missing=True).sql())
+    ("country" IN ('NL', 'DE') OR "country" IS NULL)
+    """
+
+    column: str
+    operator: str
+    value: Scalar | tuple[Scalar, ...] | None = None
+    or_missing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ValueError(f"unknown operator {self.operator!r}; known: {', '.join(OPERATORS)}")
+        takes_many = self.operator in {"in", "not in"}
+        if takes_many != isinstance(self.value, tuple):
+            raise ValueError(
+                f"operator {self.operator!r} takes {'a tuple' if takes_many else 'one value'}"
+            )
+
+    def mask(self, column: Any) -> np.ndarray:
+        """Where the literal holds, for the cells of its column."""
+        cells = pd.Series(column)
+        missing = cells.isna().to_numpy(dtype=bool)
+        if self.operator == "is missing":
+            return missing
+        if self.operator == "is present":
+            return ~missing
+        holds = np.zeros(len(cells), dtype=bool)
+        present = cells[~missing]
+        holds[~missing] = self._holds(present)
+        return holds | missing if self.or_missing else holds
+
+    def _holds(self, cells: pd.Series) -> np.ndarray:
+        """The condition on cells that are present."""
+        if self.operator in _COMPARE:
+            return _COMPARE[self.operator](cells.to_numpy(dtype=np.float64), self.value)
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        inside = _as_values(cells, values).isin(list(values)).to_numpy(dtype=bool)
+        return ~inside if self.operator in {"!=", "not in"} else inside
+
+    def sql(self, *, table: str | None = None) -> str:
+        """The literal as an SQL condition."""
+        column = quote_identifier(self.column)
+        if table is not None:
+            column = f"{quote_identifier(table)}.{column}"
+        if self.operator == "is missing":
+            return f"{column} IS NULL"
+        if self.operator == "is present":
+            return f"{column} IS NOT NULL"
+        condition = f"{column} {self._sql_comparison()}"
+        return f"({condition} OR {column} IS NULL)" if self.or_missing else condition
+
+    def _sql_comparison(self) -> str:
+        if isinstance(self.value, tuple):
+            if not self.value:
+                raise ValueError(f"the literal on {self.column!r} compares with no value at all")
+            values = ", ".join(sql_value(v) for v in self.value)
+            return f"{self.operator.upper()} ({values})"
+        assert self.value is not None
+        return f"{'<>' if self.operator == '!=' else self.operator} {sql_value(self.value)}"
+
+    def __str__(self) -> str:
+        if self.operator in {"is missing", "is present"}:
+            return f"{self.column} {self.operator}"
+        if isinstance(self.value, tuple):
+            shown = "{" + ", ".join(_show(v) for v in self.value) + "}"
+        else:
+            shown = _show(self.value)
+        text = f"{self.column} {self.operator} {shown}"
+        return f"({text} or missing)" if self.or_missing else text
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A conjunction of literals; the empty rule holds everywhere.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rule = Rule((Literal("amount", ">", 900.0), Literal("country", "=", "XX")))
+    >>> print(rule)
+    amount > 900 and country = 'XX'
+    >>> rule.mask(pd.DataFrame({"amount": [1000, 1000], "country": ["XX", "NL"]})).tolist()
+    [True, False]
+    >>> print(rule.sql())
+    "amount" > 900.0e0 AND "country" = 'XX'
+    """
+
+    literals: tuple[Literal, ...] = ()
+
+    def mask(self, table: Any) -> np.ndarray:
+        """Rows of `table` (pandas, Polars, Arrow; arrays have columns x0, x1, ...) it covers."""
+        frame = as_frame(table) if is_table(table) else _array_frame(table)
+        unknown = sorted({lit.column for lit in self.literals} - set(map(str, frame.columns)))
+        if unknown:
+            raise ValueError(
+                f"the rule names columns the table does not have: {', '.join(unknown)}; "
+                f"the table has {', '.join(map(str, frame.columns))}"
+            )
+        position = {str(name): j for j, name in enumerate(frame.columns)}
+        covered = np.ones(len(frame), dtype=bool)
+        for literal in self.literals:
+            covered &= literal.mask(frame.iloc[:, position[literal.column]])
+        return covered
+
+    def sql(self, *, table: str | None = None) -> str:
+        """The rule as an SQL condition (`TRUE` for the empty rule)."""
+        return " AND ".join(literal.sql(table=table) for literal in self.literals) or "TRUE"
+
+    def __and__(self, other: Rule | Literal) -> Rule:
+        more = other.literals if isinstance(other, Rule) else (other,)
+        return Rule(self.literals + more)
+
+    def __len__(self) -> int:
+        return len(self.literals)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.literals)) or "every row"
+
+
+def _as_values(cells: pd.Series, values: tuple[Any, ...]) -> pd.Series:
+    """Cells in the kind of the values they are compared with (categories kept as text stay text)."""
+    if all(isinstance(v, str) for v in values):
+        return cells.astype(object).map(str)
+    return cells
+
+
+def _array_frame(array: Any) -> pd.DataFrame:
+    array = np.asarray(array)
+    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def _show(value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:.6g}"
+    return "'" + str(value) + "'"

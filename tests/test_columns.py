@@ -1,0 +1,100 @@
+"""Tables of all makes become one float matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from toprank.columns import Columns, as_frame, is_table
+
+FRAME = pd.DataFrame(
+    {
+        "amount": [1.5, np.nan, 3.0, 4.0],
+        "visits": [1, 2, 3, 4],
+        "abroad": [True, False, True, False],
+        "country": ["NL", None, "DE", "NL"],
+        "kind": pd.Categorical(["b", "a", None, "b"]),
+    }
+)
+EXPECTED = np.array(
+    [
+        [1.5, 1, 1, 1, 1],
+        [np.nan, 2, 0, np.nan, 0],
+        [3, 3, 1, 0, np.nan],
+        [4, 4, 0, 1, 1],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda f: f, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "arrow"]
+)
+def test_every_make_of_table_gives_the_same_matrix(make) -> None:
+    table = make(FRAME)
+    assert is_table(table)
+    frame = as_frame(table)
+    columns = Columns.of(frame)
+    assert columns.names == tuple(FRAME.columns)
+    assert columns.category_names() == ["country", "kind"]
+    np.testing.assert_array_equal(columns.matrix(frame), EXPECTED)
+
+
+def test_nullable_columns_and_numbers_kept_as_objects() -> None:
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, None, 3], dtype="Int64"),
+            "b": pd.array([True, None, False], dtype="boolean"),
+            "c": pd.Series([1, 2.5, None], dtype=object),
+        }
+    )
+    columns = Columns.of(frame)
+    assert not columns.is_category.any()
+    np.testing.assert_array_equal(
+        columns.matrix(frame), [[1, 1, 1], [np.nan, np.nan, 2.5], [3, 0, np.nan]]
+    )
+
+
+def test_values_never_seen_are_missing() -> None:
+    columns = Columns.of(FRAME)
+    new = FRAME.assign(country=["XX", "NL", "DE", None])
+    np.testing.assert_array_equal(columns.matrix(new)[:, 3], [np.nan, 1, 0, np.nan])
+
+
+def test_codes_do_not_depend_on_row_order() -> None:
+    backwards = FRAME.iloc[::-1]
+    np.testing.assert_array_equal(
+        Columns.of(backwards).matrix(FRAME), Columns.of(FRAME).matrix(FRAME)
+    )
+
+
+def test_whole_number_categories_keep_their_kind() -> None:
+    frame = pd.DataFrame({"zone": pd.Categorical([30, 10, 20, 10])})
+    columns = Columns.of(frame)
+    assert columns.categories[0].tolist() == [10, 20, 30]
+    assert columns.matrix(frame)[:, 0].tolist() == [2, 0, 1, 0]
+
+
+def test_float32_stays_float32() -> None:
+    frame = pd.DataFrame(np.ones((3, 2), dtype=np.float32), columns=["a", "b"])
+    assert Columns.of(frame).matrix(frame).dtype == np.float32
+
+
+def test_a_date_gets_a_clear_error() -> None:
+    frame = pd.DataFrame({"when": pd.to_datetime(["2024-01-01"])})
+    with pytest.raises(ValueError, match=r"'when'.*days since"):
+        Columns.of(frame)
+
+
+def test_text_where_numbers_were_gets_a_clear_error() -> None:
+    columns = Columns.of(FRAME)
+    with pytest.raises(ValueError, match=r"'amount' held numbers"):
+        columns.matrix(FRAME.assign(amount=["a", "b", "c", "d"]))
+
+
+def test_an_array_is_no_table() -> None:
+    assert not is_table(np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="ndarray"):
+        as_frame(np.zeros((2, 2)))

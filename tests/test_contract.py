@@ -1,0 +1,302 @@
+"""What every public ranker promises, checked over the registry."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from contract_settings import DRAWS, small
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import toprank
+from toprank import metrics
+from toprank.base import BaseRanker
+from toprank.registry import ESTIMATORS, RELATIONAL, all_estimators
+
+NAMES = sorted(ESTIMATORS)
+every = pytest.mark.parametrize("name", NAMES)
+WEIGHT_CHECKS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
+def takes(name: str, argument: str) -> bool:
+    return argument in inspect.signature(all_estimators()[name].fit).parameters
+
+
+def draw_rows(seed: int = 0, n: int = 240) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with few distinct values in each column, so that bins hold them exactly."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 4)), 1)
+    y = (X[:, 0] + 0.7 * X[:, 1] + 0.7 * rng.normal(size=n) > 1.2).astype(int)
+    return X, y
+
+
+def test_none_escapes() -> None:
+    found = set()
+    for module in pkgutil.walk_packages(toprank.__path__, "toprank."):
+        if module.name == "toprank.__main__":
+            continue
+        for name, cls in vars(importlib.import_module(module.name)).items():
+            if inspect.isclass(cls) and issubclass(cls, BaseRanker) and not inspect.isabstract(cls):
+                found.add(name)
+    public = {name for name in found if not name.startswith("_")}
+    assert public - {"BaseRanker"} == set(ESTIMATORS) | (set(RELATIONAL) & public)
+
+
+def expected_failures(model: BaseRanker) -> dict[str, str]:
+    reason = DRAWS.get(type(model).__name__)
+    return {} if reason is None else dict.fromkeys(WEIGHT_CHECKS, reason)
+
+
+@parametrize_with_checks([small(name) for name in NAMES], expected_failed_checks=expected_failures)
+def test_scikit_learn_conventions(estimator, check) -> None:
+    check(estimator)
+
+
+@every
+def test_a_weight_is_a_number_of_copies(name: str) -> None:
+    if not takes(name, "sample_weight"):
+        pytest.skip(f"{name}.fit takes no weights")
+    X, y = draw_rows()
+    weight = np.random.default_rng(1).integers(0, 3, size=len(y))
+    copies = np.repeat(np.arange(len(y)), weight)
+    if name in DRAWS:
+        X_test, y_test = draw_rows(seed=7, n=2000)
+        weighted, repeated = (
+            np.mean(
+                [
+                    model.set_params(random_state=s).fit(*args).score(X_test, y_test)
+                    for s in range(5)
+                ]
+            )
+            for model, args in (
+                (small(name), (X, y, weight)),
+                (small(name), (X[copies], y[copies])),
+            )
+        )
+        assert weighted == pytest.approx(repeated, abs=0.06)
+        return
+    weighted = small(name).fit(X, y, sample_weight=weight).decision_function(X)
+    repeated = small(name).fit(X[copies], y[copies]).decision_function(X)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-5, atol=1e-6)
+
+
+@every
+def test_rows_of_weight_zero_do_not_count_even_with_wrong_labels(name: str) -> None:
+    if not takes(name, "sample_weight"):
+        pytest.skip(f"{name}.fit takes no weights")
+    X, y = draw_rows(n=400)
+    weight = np.ones(len(y))
+    weight[::2] = 0
+    corrupt = y.copy()
+    corrupt[::2] = 1 - corrupt[::2]
+    model = small(name).fit(X, corrupt, sample_weight=weight)
+    if name in DRAWS:
+        X_test, y_test = draw_rows(seed=7, n=2000)
+        honest = small(name).fit(X[1::2], y[1::2]).score(X_test, y_test)
+        assert model.score(X_test, y_test) == pytest.approx(honest, abs=0.1)
+        return
+    expected = small(name).fit(X[1::2], y[1::2])
+    np.testing.assert_allclose(
+        model.decision_function(X), expected.decision_function(X), rtol=1e-5, atol=1e-6
+    )
+
+
+@every
+def test_a_seed_fixes_everything(name: str) -> None:
+    X, y = draw_rows()
+    first = small(name).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(first, small(name).fit(X, y).decision_function(X))
+
+
+@every
+def test_clone_and_pickle(name: str) -> None:
+    X, y = draw_rows()
+    model = small(name).fit(X, y)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), scores)
+    np.testing.assert_array_equal(clone(model).fit(X, y).decision_function(X), scores)
+
+
+@every
+def test_tables_of_all_makes_give_the_same_model(name: str) -> None:
+    X, y = draw_rows()
+    expected = small(name).fit(X, y).decision_function(X)
+    frame = pd.DataFrame(X, columns=["amount", "hour", "visits", "select"])
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        model = small(name).fit(table, y)
+        assert model.feature_names_in_.tolist() == frame.columns.tolist()
+        np.testing.assert_allclose(model.decision_function(table), expected, rtol=1e-9, atol=1e-12)
+
+
+@every
+def test_labels_of_all_kinds_give_the_same_model(name: str) -> None:
+    X, y = draw_rows()
+    expected = small(name).fit(X, y).decision_function(X)
+    kinds = (2 * y - 1, y.astype(bool), y.astype(float), np.where(y == 1, "fraud", "a fair one"))
+    for labels in (*kinds, kinds[-1].astype(object)):
+        model = small(name).fit(X, labels)
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+        flagged = model.predict(X)
+        assert set(flagged) <= set(labels)
+        np.testing.assert_array_equal(flagged == model.classes_[1], expected > 0)
+
+
+@every
+def test_row_order_does_not_matter_and_does_not_leak(name: str) -> None:
+    X, y = draw_rows(n=400)
+    X_test, y_test = draw_rows(seed=7, n=2000)
+    plain = small(name).fit(X, y).score(X_test, y_test)
+    shuffled = np.random.default_rng(3).permutation(len(y))
+    by_label = np.argsort(-y, kind="stable")
+    for order in (shuffled, by_label):
+        assert small(name).fit(X[order], y[order]).score(X_test, y_test) == pytest.approx(
+            plain, abs=0.08
+        )
+    noise = np.random.default_rng(4).normal(size=X.shape)
+    leaked = small(name).fit(noise[by_label], y[by_label])
+    fresh = np.random.default_rng(5).normal(size=X_test.shape)
+    assert leaked.score(fresh, y_test) < y_test.mean() + 0.1
+
+
+@every
+def test_it_learns(name: str) -> None:
+    X, y = draw_rows(n=500)
+    X_test, y_test = draw_rows(seed=7, n=2000)
+    model = small(name).fit(X, y)
+    assert model.score(X_test, y_test) > 3 * y_test.mean()
+    scores = model.decision_function(X_test)
+    assert model.score(X_test, y_test) == metrics.average_precision(y_test, scores)
+
+
+@every
+def test_it_flags_about_as_many_rows_as_there_are_positives(name: str) -> None:
+    X, y = draw_rows(n=500)
+    scores = small(name).fit(X, y).decision_function(X)
+    largest_tie = np.unique(scores, return_counts=True)[1].max()
+    assert abs((scores > 0).sum() - y.sum()) <= max(largest_tie, 0.2 * y.sum())
+
+
+@every
+def test_missing_values(name: str) -> None:
+    X, y = draw_rows()
+    X[::7, 1] = np.nan
+    if not all_estimators()[name]._accepts_missing:
+        with pytest.raises(ValueError, match="NaN"):
+            small(name).fit(X, y)
+        return
+    model = small(name).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.score(X, y) > 2 * y.mean()
+
+
+@every
+def test_categories(name: str) -> None:
+    X, y = draw_rows()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["country"] = np.where(y == 1, "NL", np.where(X[:, 2] > 0, "DE", "FR"))
+    frame.loc[::9, "country"] = None
+    if not all_estimators()[name]._accepts_categories:
+        with pytest.raises(ValueError, match=r"country.*OneHotEncoder"):
+            small(name).fit(frame, y)
+        return
+    model = small(name).fit(frame, y)
+    assert model.score(frame, y) > 0.8
+    unseen = frame.assign(country="ZZ")
+    assert np.isfinite(model.decision_function(unseen)).all()
+    with pytest.raises(ValueError):
+        model.decision_function(X)
+
+
+@every
+def test_sparse_rows_score_as_dense_rows(name: str) -> None:
+    X, y = draw_rows()
+    X[np.abs(X) < 0.5] = 0
+    if not all_estimators()[name]._accepts_sparse:
+        with pytest.raises(TypeError, match="[Ss]parse"):
+            small(name).fit(sparse.csr_matrix(X), y)
+        return
+    model = small(name).fit(sparse.csr_matrix(X), y)
+    for form in (sparse.csr_matrix, sparse.csc_matrix, sparse.coo_array):
+        np.testing.assert_array_equal(
+            model.decision_function(form(X)), model.decision_function(sparse.csr_matrix(X))
+        )
+    assert model.score(sparse.csr_matrix(X), y) > 2 * y.mean()
+
+
+BAD = {
+    "one class": (lambda X, y: (X, np.ones_like(y)), "class"),
+    "missing label": (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)), "NaN"),
+    "missing text label": (
+        lambda X, y: (X, np.where(np.arange(len(y)) == 3, None, y.astype(str))), "NaN|missing"),
+    "infinite cell": (lambda X, y: (np.where(X.max() == X, np.inf, X), y), "inf"),
+    "empty": (lambda X, y: (X[:0], y[:0]), "0 sample|minimum of 1"),
+    "lengths": (lambda X, y: (X, y[:-1]), "inconsistent|length|samples"),
+    "three labels": (lambda X, y: (X, np.arange(len(y)) % 3), "binary"),
+    "continuous labels": (lambda X, y: (X, X[:, 0] + 0.123), "Unknown label type"),
+}  # fmt: skip
+
+
+@every
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_input_gets_a_clear_error(name: str, kind: str) -> None:
+    spoil, message = BAD[kind]
+    with pytest.raises(ValueError, match=message):
+        small(name).fit(*spoil(*draw_rows()))
+
+
+@every
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (lambda y: -np.ones(len(y)), "[Nn]egative"),
+        (lambda y: np.ones(3), "shape|length|inconsistent"),
+        (lambda y: np.where(y == 1, 0.0, 1.0), "class"),
+        (lambda y: np.full(len(y), np.nan), "NaN"),
+    ],
+)
+def test_bad_weights_get_a_clear_error(name: str, weight, message: str) -> None:
+    if not takes(name, "sample_weight"):
+        pytest.skip(f"{name}.fit takes no weights")
+    X, y = draw_rows()
+    with pytest.raises(ValueError, match=message):
+        small(name).fit(X, y, sample_weight=weight(y))
+
+
+@every
+def test_queries_of_the_wrong_length_get_a_clear_error(name: str) -> None:
+    if not takes(name, "qid"):
+        pytest.skip(f"{name}.fit takes no queries")
+    X, y = draw_rows()
+    with pytest.raises(ValueError, match="qid"):
+        small(name).fit(X, y, qid=np.zeros(3))
+
+
+@every
+def test_grid_search_in_a_pipeline_with_our_scorers(name: str) -> None:
+    X, y = draw_rows()
+    model = make_pipeline(FunctionTransformer(), small(name))
+    step = model.steps[-1][0]
+    parameter, value = next(iter(small(name).get_params().items()))
+    search = GridSearchCV(
+        model,
+        {f"{step}__{parameter}": [value]},
+        scoring=metrics.SCORERS["average_precision"],
+        cv=2,
+        error_score="raise",
+    )
+    assert search.fit(X, y).best_score_ > y.mean()
