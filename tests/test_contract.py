@@ -218,7 +218,7 @@ def test_categories(name: str) -> None:
     assert model.score(frame, y) > 0.8
     unseen = frame.assign(country="ZZ")
     assert np.isfinite(model.decision_function(unseen)).all()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="features|categorical"):
         model.decision_function(X)
 
 

@@ -16,6 +16,8 @@ _FUNCTIONS = {
     "SGBAP": "toprank.boosting",
     "SGBAPsig": "toprank.boosting",
     "LambdaMART": "toprank.boosting",
+    "RelationalData": "toprank.rules.relational.data",
+    "Mode": "toprank.rules.relational.modes",
     "show_versions": "toprank._versions",
 }
 _LAZY = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **_FUNCTIONS}

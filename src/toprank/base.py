@@ -290,7 +290,12 @@ def threshold_for_positives(
     if ranked.n_groups == 1:
         return float(ranked.scores[0])
     flagged = ranked.positives + ranked.negatives
-    cut = int(np.argmin(np.abs(flagged[:-1] - ranked.total_positives)))
+    miss = np.abs(flagged[:-1] - ranked.total_positives)
+    # scores that only rounding tells apart are ties too: a cut between them would be chance
+    apart = -np.diff(ranked.scores) > 1e-12 * max(abs(ranked.scores[0]), abs(ranked.scores[-1]))
+    if apart.any():
+        miss = np.where(apart, miss, np.inf)
+    cut = int(np.argmin(miss))
     above, below = float(ranked.scores[cut]), float(ranked.scores[cut + 1])
     middle = below + (above - below) / 2
     return middle if middle < above else below

@@ -112,7 +112,7 @@ def _categories_of(column: pd.Series) -> np.ndarray | None:
         return _sorted_values(dtype.categories.to_numpy())
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
         return None
-    if pd.api.types.is_string_dtype(dtype) or dtype == object:
+    if pd.api.types.is_string_dtype(dtype) or dtype.kind == "O":
         values = column.dropna().unique()
         if len(values) and all(isinstance(v, (int, float, np.number)) for v in values):
             return None  # numbers stored as objects

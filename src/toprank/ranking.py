@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["RankedList", "RankedQueries", "descending_order"]
+__all__ = ["RankedList", "RankedQueries", "descending_order", "order_by_code"]
 
 FloatArray = np.ndarray
 IntArray = np.ndarray
@@ -30,6 +30,21 @@ def descending_order(scores: FloatArray) -> IntArray:
     [1, 2, 0]
     """
     return np.argsort(-np.asarray(scores))
+
+
+def order_by_code(scores: FloatArray, codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray]:
+    """Group rows by code (0, 1, ...), highest score first in each; return the order and the starts.
+
+    What `RankedQueries.of` does, for callers that know the codes and sort many times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> order, starts = order_by_code(np.array([0.1, 0.9, 0.5]), np.array([1, 1, 0]), 2)
+    >>> order.tolist(), starts.tolist()
+    ([2, 1, 0], [0, 1, 3])
+    """
+    return _group_by_code(descending_order(scores), codes, n_codes)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,22 @@ __all__ = ["ESTIMATORS", "RELATIONAL", "TRANSFORMERS", "all_estimators", "estima
 ESTIMATORS: dict[str, str] = {
     "LogisticRanker": "toprank.linear",
     "GradientBoostingRanker": "toprank.boosting",
+    "RankBoost": "toprank.rules.rankboost",
+    "PNormPush": "toprank.rules.pnorm",
+    "PRankBoost": "toprank.rules.prankboost",
+    "PAUCBoost": "toprank.rules.pauc_boost",
+    "TreeRank": "toprank.trees.treerank",
+    "RankingForest": "toprank.trees.forest",
+    "RankSVM": "toprank.margin.ranksvm",
+    "RankLS": "toprank.margin.rankls",
+    "KernelLogisticRanker": "toprank.margin.kernel_logistic",
 }
 
 # Rankers of relational data: their `fit` takes a RelationalData.
-RELATIONAL: dict[str, str] = {}
+RELATIONAL: dict[str, str] = {
+    "RelationalPRankBoost": "toprank.rules.relational.estimator",
+    "RelationalRankBoost": "toprank.rules.relational.estimator",
+}
 
 # Transformers to put before a ranker.
 TRANSFORMERS: dict[str, str] = {}

@@ -199,7 +199,7 @@ class Rule:
 
 
 def _as_values(cells: pd.Series, values: tuple[Any, ...]) -> pd.Series:
-    """Cells in the kind of the values they are compared with (categories kept as text stay text)."""
+    """Cells in the kind of the values they are compared with: text beside text."""
     if all(isinstance(v, str) for v in values):
         return cells.astype(object).map(str)
     return cells

@@ -1,0 +1,85 @@
+"""What a ranking is worth.
+
+Every metric is ``f(y_true, scores, *, sample_weight=None, pos_label=None, ...)``; `evaluate`
+computes them all from one sort, `interval` and `compare` say how sure a figure is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toprank.metrics._evaluate import evaluate
+from toprank.metrics._registry import METRICS
+from toprank.metrics.classes import multiclass_auc, multiclass_precision, per_class_auc
+from toprank.metrics.gain import mean_average_precision, mean_reciprocal_rank, ndcg
+from toprank.metrics.intervals import Comparison, Interval, compare, interval
+from toprank.metrics.precision import (
+    average_precision,
+    mean_precision,
+    precision_at_recall,
+    recall_at_precision,
+    recall_precision_area,
+)
+from toprank.metrics.roc import partial_auc, preference_auc, roc_auc, two_way_partial_auc
+from toprank.metrics.stability import instability
+from toprank.metrics.top import (
+    hit_rate,
+    list_length_for_recall,
+    local_auc,
+    pos_at_top,
+    precision_at_k,
+)
+
+__all__ = [
+    "METRICS",
+    "SCORERS",
+    "Comparison",
+    "Interval",
+    "RankingCurveDisplay",
+    "average_precision",
+    "compare",
+    "evaluate",
+    "get_scorer",
+    "hit_rate",
+    "instability",
+    "interval",
+    "list_length_for_recall",
+    "local_auc",
+    "mean_average_precision",
+    "mean_precision",
+    "mean_reciprocal_rank",
+    "multiclass_auc",
+    "multiclass_precision",
+    "ndcg",
+    "partial_auc",
+    "per_class_auc",
+    "pos_at_top",
+    "precision_at_k",
+    "precision_at_recall",
+    "preference_auc",
+    "ranking_curve",
+    "recall_at_precision",
+    "recall_precision_area",
+    "roc_auc",
+    "two_way_partial_auc",
+]
+
+# These need scikit-learn or matplotlib, so their modules load when they are first asked for.
+_LAZY = {
+    "SCORERS": "scorers",
+    "get_scorer": "scorers",
+    "RankingCurveDisplay": "display",
+    "ranking_curve": "curves",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,265 @@
+"""Curves of a ranking in matplotlib, in scikit-learn's style."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank.metrics._inputs import check_choice, check_range
+from toprank.metrics._lists import Staircase, staircase
+from toprank.metrics.curves import CURVES
+from toprank.metrics.precision import recall_precision_area_core
+from toprank.metrics.roc import partial_auc_core, roc_auc_core
+from toprank.metrics.top import precision_at_k_core
+
+__all__ = ["RankingCurveDisplay"]
+
+AXES = {
+    "roc": ("False positive rate", "True positive rate"),
+    "recall_precision": ("Recall", "Precision"),
+    "list_precision": ("List length (rows)", "Precision"),
+}
+
+
+class RankingCurveDisplay:
+    """One curve of a ranking.
+
+    Make it with :meth:`from_estimator` or :meth:`from_predictions`; draw it again with
+    :meth:`plot`.
+
+    Parameters
+    ----------
+    kind : {"roc", "recall_precision", "list_precision"}
+        What is drawn: the ROC curve, precision against recall with the exact interpolation between
+        thresholds, or precision against the length of the list.
+    x, y : ndarray
+        Points of the curve.
+    prevalence : float
+        Share of positives, the precision of a random list.
+    fpr : tuple (a, b) or None
+        Range of false positive rates to shade (ROC only).
+    summary : str
+        Figure for the legend, such as "AUC = 0.87".
+    name : str or None
+        Name of the model for the legend.
+
+    Attributes
+    ----------
+    ax_, figure_, line_ : matplotlib objects
+        Set by :meth:`plot`.
+    shade_ : matplotlib PolyCollection or None
+        The shaded range.
+    chance_ : matplotlib Line2D or None
+        The line of a random order.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from toprank.metrics import RankingCurveDisplay
+    >>> display = RankingCurveDisplay.from_predictions(
+    ...     [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], kind="roc", fpr=(0, 0.5), name="model"
+    ... )
+    >>> display.line_.get_label()
+    'model (AUC = 0.750, pAUC(0, 0.5) = 0.500)'
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        x: np.ndarray,
+        y: np.ndarray,
+        prevalence: float,
+        fpr: tuple[float, float] | None = None,
+        summary: str = "",
+        name: str | None = None,
+    ) -> None:
+        self.kind = kind
+        self.x = x
+        self.y = y
+        self.prevalence = prevalence
+        self.fpr = fpr
+        self.summary = summary
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        kind: str = "roc",
+        fpr: tuple[float, float] | None = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        plot_chance_level: bool = False,
+        **line_options: Any,
+    ) -> RankingCurveDisplay:
+        """Draw a curve of a fitted two-class estimator on a data set.
+
+        Scores come from `decision_function`, else from `predict_proba`.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : table of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        kind, fpr, sample_weight, pos_label, name, ax, plot_chance_level, **line_options
+            As in :meth:`from_predictions`; `name` defaults to the class of the estimator.
+
+        Returns
+        -------
+        RankingCurveDisplay
+        """
+        return cls.from_predictions(
+            y,
+            _scores_of(estimator, X, pos_label),
+            kind=kind,
+            fpr=fpr,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            plot_chance_level=plot_chance_level,
+            **line_options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        scores: Any,
+        *,
+        kind: str = "roc",
+        fpr: tuple[float, float] | None = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        plot_chance_level: bool = False,
+        **line_options: Any,
+    ) -> RankingCurveDisplay:
+        """Draw a curve of a list of scores.
+
+        Parameters
+        ----------
+        y_true, scores, sample_weight, pos_label
+            As in the metrics.
+        kind : {"roc", "recall_precision", "list_precision"}, default="roc"
+            What to draw.
+        fpr : tuple (a, b), optional
+            With ``kind="roc"``, the range of false positive rates to shade; the legend then gives
+            its partial AUC.
+        name : str, optional
+            Name for the legend.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        plot_chance_level : bool, default=False
+            Draw the line of a random order.
+        **line_options
+            Options of ``Axes.plot``, such as ``color``.
+
+        Returns
+        -------
+        RankingCurveDisplay
+        """
+        check_choice(kind, "kind", tuple(CURVES))
+        if fpr is not None and kind != "roc":
+            raise ValueError("fpr shades a range of the ROC curve: use it with kind='roc'.")
+        shaded = None if fpr is None else check_range(fpr)
+        stairs = staircase(y_true, scores, sample_weight, pos_label)
+        x, y = CURVES[kind](stairs)
+        display = cls(
+            kind=kind,
+            x=x,
+            y=y,
+            prevalence=stairs.positives / stairs.total,
+            fpr=shaded,
+            summary=_summary(kind, stairs, shaded),
+            name=name,
+        )
+        return display.plot(ax, plot_chance_level=plot_chance_level, **line_options)
+
+    def plot(
+        self, ax: Any = None, *, plot_chance_level: bool = False, **line_options: Any
+    ) -> RankingCurveDisplay:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        plot_chance_level : bool, default=False
+            Draw the line of a random order.
+        **line_options
+            Options of ``Axes.plot``.
+
+        Returns
+        -------
+        RankingCurveDisplay
+            Itself, with `ax_`, `figure_`, `line_`, `shade_` and `chance_`.
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        label = self.summary if self.name is None else f"{self.name} ({self.summary})"
+        (self.line_,) = ax.plot(self.x, self.y, **{"label": label, **line_options})
+        self.shade_ = self._shade(ax)
+        self.chance_ = self._draw_chance(ax) if plot_chance_level else None
+        ax.set_xlabel(AXES[self.kind][0])
+        ax.set_ylabel(AXES[self.kind][1])
+        ax.set_ylim(-0.01, 1.01)
+        if self.kind == "list_precision":
+            ax.set_xscale("log")
+        else:
+            ax.set_xlim(-0.01, 1.01)
+        ax.legend(loc="lower right" if self.kind == "roc" else "best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _shade(self, ax: Any) -> Any:
+        """Shade the area under the curve over the range of false positive rates."""
+        if self.fpr is None:
+            return None
+        low, high = self.fpr
+        inside = (self.x > low) & (self.x < high)
+        ends = np.interp(self.fpr, self.x, self.y)
+        x = np.concatenate(([low], self.x[inside], [high]))
+        y = np.concatenate((ends[:1], self.y[inside], ends[1:]))
+        return ax.fill_between(x, y, alpha=0.2, color=self.line_.get_color(), linewidth=0)
+
+    def _draw_chance(self, ax: Any) -> Any:
+        """Draw the line of a random order."""
+        level = (0.0, 1.0) if self.kind == "roc" else (self.prevalence, self.prevalence)
+        span = (self.x[0], self.x[-1])
+        return ax.plot(span, level, linestyle="--", color="0.5", label="random order")[0]
+
+
+def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> str:
+    """Figure that goes with the curve."""
+    if kind == "recall_precision":
+        return f"area = {recall_precision_area_core(stairs):.3f}"
+    if kind == "list_precision":
+        return f"P@{stairs.positives:g} = {precision_at_k_core(stairs):.3f}"
+    text = f"AUC = {roc_auc_core(stairs):.3f}"
+    if fpr is not None:
+        text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc_core(stairs, fpr=fpr):.3f}"
+    return text
+
+
+def _scores_of(estimator: Any, X: Any, pos_label: Any) -> np.ndarray:
+    """Scores of the positive class by a two-class estimator."""
+    classes = getattr(estimator, "classes_", np.array([0, 1]))
+    if len(classes) != 2:
+        raise ValueError(f"The estimator knows {len(classes)} classes; a curve needs two.")
+    positive = 1 if pos_label is None else int(np.flatnonzero(classes == pos_label)[0])
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X))
+        return scores if positive == 1 else -scores
+    return np.asarray(estimator.predict_proba(X))[:, positive]

@@ -1,0 +1,201 @@
+"""Precision along the list: averages over ranks, areas, and the price of a recall.
+
+A tie group is taken whole: precision is read where a threshold can cut the list. Only
+:func:`mean_precision` looks inside tie groups, where it takes the expected value over their orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toprank.metrics import _kernels
+from toprank.metrics._inputs import check_share
+from toprank.metrics._lists import Staircase, staircase
+
+__all__ = [
+    "average_precision",
+    "mean_precision",
+    "precision_at_recall",
+    "recall_at_precision",
+    "recall_precision_area",
+]
+
+
+def average_precision(
+    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Average precision.
+
+    ``(1/P) * sum over positives i of C(k_i) / k_i``, where ``k_i`` is the number of rows scored at
+    least as high as row i and ``C(k_i)`` the number of positives among them: a tie group shares the
+    rank of its end. Equals :func:`sklearn.metrics.average_precision_score`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels of two classes.
+    scores : array-like of shape (n_rows,)
+        Finite scores, higher for rows more likely positive.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
+    pos_label : label, optional
+        The positive class; by default the greater of the two labels.
+
+    Returns
+    -------
+    float
+        In (0, 1]; the share of positives for constant scores.
+
+    Examples
+    --------
+    >>> round(average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
+    0.8333
+    """
+    return average_precision_core(staircase(y_true, scores, sample_weight, pos_label))
+
+
+def average_precision_core(stairs: Staircase) -> float:
+    """Average precision of a ranked list."""
+    return _kernels.precision_sum(*stairs.steps)
+
+
+def recall_precision_area(
+    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    r"""Exact area under the recall-precision curve.
+
+    Between two thresholds A and B the numbers of true and false positives grow in proportion
+    (Davis and Goadrich 2006), so precision follows a hyperbola. With the slope
+    ``s = (FP_B - FP_A)/(TP_B - TP_A)``, ``a = 1 + s`` and ``b = FP_A - s * TP_A`` the area is
+    ``[(TP_B - TP_A)/a - b/a**2 * log1p(a * (TP_B - TP_A)/(TP_A + FP_A))] / P``. The curve starts
+    at the empty list, with constant precision up to the first threshold, and ends at the whole
+    list. It is XGBoost's ``aucpr``.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`average_precision`.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Examples
+    --------
+    >>> round(recall_precision_area([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
+    0.7973
+    """
+    return recall_precision_area_core(staircase(y_true, scores, sample_weight, pos_label))
+
+
+def recall_precision_area_core(stairs: Staircase) -> float:
+    """Recall-precision area of a ranked list."""
+    return _kernels.interpolated_precision_area(*stairs.steps)
+
+
+def mean_precision(
+    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Mean over all list lengths k of the precision of the k highest rows.
+
+    Inside a tie group the precision is its expected value over the orders of the tied rows. What
+    some papers print under the name of average precision is this mean, which stays well below 1
+    even for a perfect order. With weights that are not whole numbers the sums of 1/k that arise are
+    continued by the digamma function.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`average_precision`.
+
+    Returns
+    -------
+    float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(mean_precision([1, 0, 0, 0], [4, 3, 2, 1]), 4)  # (1 + 1/2 + 1/3 + 1/4) / 4
+    0.5208
+    """
+    return mean_precision_core(staircase(y_true, scores, sample_weight, pos_label))
+
+
+def mean_precision_core(stairs: Staircase) -> float:
+    """Mean precision of a ranked list."""
+    return _kernels.precision_over_lengths(*stairs.steps)
+
+
+def precision_at_recall(
+    y_true: Any,
+    scores: Any,
+    *,
+    recall: float = 0.8,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Highest precision of a threshold that catches at least a share of the positives.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`average_precision`.
+    recall : float, default=0.8
+        Share of the positives to catch, in (0, 1].
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Examples
+    --------
+    >>> round(precision_at_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], recall=0.8), 4)
+    0.6667
+    """
+    stairs = staircase(y_true, scores, sample_weight, pos_label)
+    return precision_at_recall_core(stairs, recall=recall)
+
+
+def precision_at_recall_core(stairs: Staircase, *, recall: float = 0.8) -> float:
+    """Highest precision of a ranked list at a recall or beyond."""
+    needed = check_share(recall, "recall") * stairs.positives
+    return _kernels.best_precision(*stairs.steps, needed)
+
+
+def recall_at_precision(
+    y_true: Any,
+    scores: Any,
+    *,
+    precision: float = 0.5,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Highest share of the positives that a threshold catches at a given precision or better.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`average_precision`.
+    precision : float, default=0.5
+        Smallest precision allowed, in (0, 1].
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 when no threshold reaches the precision.
+
+    Examples
+    --------
+    >>> recall_at_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], precision=0.9)
+    0.5
+    """
+    stairs = staircase(y_true, scores, sample_weight, pos_label)
+    return recall_at_precision_core(stairs, precision=precision)
+
+
+def recall_at_precision_core(stairs: Staircase, *, precision: float = 0.5) -> float:
+    """Highest recall of a ranked list at a precision or better."""
+    needed = check_share(precision, "precision")
+    return _kernels.best_recall(*stairs.steps, needed) / stairs.positives

@@ -1,0 +1,138 @@
+"""How much the ordering changes when the model is trained again on a resample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from toprank.metrics._inputs import check_choice, check_scores
+from toprank.ranking import descending_order
+
+__all__ = ["instability"]
+
+
+def instability(scores: Any, *, distance: str = "spearman") -> float:
+    """Mean distance between the orderings that several models give to the same rows.
+
+    ``2/(B(B-1)) * sum over b < b' of d(order_b, order_b')`` (Depecker, Clemencon and Vayatis, "An
+    empirical comparison of learning algorithms for nonparametric scoring", 2011). Every distance
+    is divided by its value for a reversed order without ties, so that 0 means the same ordering
+    everywhere and 1 the opposite one. Equal scores get the mean of the ranks they share.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_models, n_rows)
+        Scores of one set of rows by at least two models, such as those trained on B bootstrap
+        samples.
+    distance : {"spearman", "kendall", "footrule"}, default="spearman"
+        - "spearman": Euclidean distance between the vectors of ranks;
+        - "kendall": share of the pairs of rows in opposite orders, a pair tied by only one of the
+          two models counting one half;
+        - "footrule": sum of the absolute differences of ranks.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> instability([[1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1]])
+    0.6666666666666666
+    """
+    measure = DISTANCES[check_choice(distance, "distance", tuple(DISTANCES))]
+    matrix = np.asarray(scores)
+    if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 2:
+        raise ValueError(
+            f"scores must be a matrix of at least 2 models by 2 rows, got shape {matrix.shape}."
+        )
+    ranks = np.stack([mid_ranks(check_scores(row)) for row in matrix])
+    n_models = len(ranks)
+    total = sum(
+        measure(ranks[a], ranks[b]) for a in range(n_models) for b in range(a + 1, n_models)
+    )
+    return float(total / (n_models * (n_models - 1) / 2))
+
+
+def mid_ranks(scores: np.ndarray) -> np.ndarray:
+    """Ranks from 1 at the highest score; equal scores share the mean of their ranks."""
+    order = descending_order(scores)
+    return _share_ranks(order, scores[order].astype(np.float64))
+
+
+def spearman_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Euclidean distance of two rank vectors over that of a reversal, sqrt((n^3 - n)/3)."""
+    n = float(len(first))
+    return float(np.sqrt(np.square(first - second).sum() / ((n**3 - n) / 3)))
+
+
+def footrule_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Sum of absolute rank differences over that of a reversal, floor(n^2 / 2)."""
+    n = len(first)
+    return float(np.abs(first - second).sum() / (n * n // 2))
+
+
+def kendall_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of pairs in opposite orders; pairs tied in one ranking only count one half."""
+    order = descending_order(-first)
+    return _discordant_pairs(first[order], second[order]) / (len(first) * (len(first) - 1) / 2)
+
+
+DISTANCES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "spearman": spearman_distance,
+    "kendall": kendall_distance,
+    "footrule": footrule_distance,
+}
+
+
+@njit(cache=True, nogil=True)
+def _share_ranks(order, scores):
+    ranks = np.empty(len(order), np.float64)
+    i = 0
+    while i < len(order):
+        j = i
+        while j < len(order) and scores[j] == scores[i]:
+            j += 1
+        for k in range(i, j):
+            ranks[order[k]] = (i + 1 + j) / 2.0
+        i = j
+    return ranks
+
+
+@njit(cache=True, nogil=True)
+def _discordant_pairs(first, second):
+    """Count pairs by a Fenwick tree over the doubled mid-ranks of `second`; `first` ascends.
+
+    Rows enter the tree one tie group of `first` at a time, so a pair tied there is never met in the
+    tree: it counts one half when `second` tells it apart.
+    """
+    n = len(first)
+    tree = np.zeros(2 * n + 2, np.int64)
+    before = np.zeros(2 * n + 2, np.int64)  # rows of earlier groups at each place
+    within = np.zeros(2 * n + 2, np.int64)  # rows of this group at each place
+    total, i = 0.0, 0
+    while i < n:
+        j = i
+        while j < n and first[j] == first[i]:
+            place = int(2.0 * second[j])
+            later, node = i, place
+            while node > 0:
+                later -= tree[node]
+                node -= node & -node
+            apart = (j - i) - within[place]
+            within[place] += 1
+            total += later + (before[place] + apart) / 2.0
+            j += 1
+        for k in range(i, j):
+            place = int(2.0 * second[k])
+            within[place] = 0
+            before[place] += 1
+            node = place
+            while node < len(tree):
+                tree[node] += 1
+                node += node & -node
+        i = j
+    return total

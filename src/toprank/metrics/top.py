@@ -1,0 +1,242 @@
+"""The top of the list: what a short list holds, and how long it must be.
+
+Lengths are in units of weight, so that a row of weight 2 fills two places. A cut inside a tie group
+takes the expected share of each class unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toprank.metrics import _kernels, _query_kernels
+from toprank.metrics._inputs import check_choice, check_length, check_share
+from toprank.metrics._lists import QueryTable, Staircase, mean_over_queries, query_table, staircase
+
+__all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "precision_at_k"]
+
+TIES = ("split", "group")
+
+
+def pos_at_top(
+    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Share of the positives that are scored strictly above every negative.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels of two classes.
+    scores : array-like of shape (n_rows,)
+        Finite scores, higher for rows more likely positive.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
+    pos_label : label, optional
+        The positive class; by default the greater of the two labels.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> pos_at_top([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    return pos_at_top_core(staircase(y_true, scores, sample_weight, pos_label))
+
+
+def pos_at_top_core(stairs: Staircase) -> float:
+    """Positives of a ranked list above its first negative."""
+    return _kernels.top_positives(*stairs.steps) / stairs.positives
+
+
+def precision_at_k(
+    y_true: Any,
+    scores: Any,
+    *,
+    k: float | None = None,
+    qid: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    return_skipped: bool = False,
+) -> Any:
+    """Share of positives among the k highest rows.
+
+    Ties at the cut count by their expected value over the orders of the tied rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels of two classes; with `qid` also graded labels, positive above 0.
+    scores, sample_weight, pos_label
+        As in :func:`pos_at_top`.
+    k : float, optional
+        Length of the list, from 1 to the number of rows (their weight, when weighted). By default
+        the number of positives: precision, recall and F1 are then the same.
+    qid : array-like of shape (n_rows,), optional
+        Query of each row: the mean over the queries that have a positive. A query of fewer than k
+        rows is filled up with negatives, as trec_eval does.
+    return_skipped : bool, default=False
+        With `qid`, return also how many queries were left out.
+
+    Returns
+    -------
+    float, or (float, int) with `return_skipped`
+        In [0, 1].
+
+    Examples
+    --------
+    >>> precision_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    >>> precision_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=1)
+    1.0
+    """
+    if qid is None:
+        stairs = staircase(y_true, scores, sample_weight, pos_label)
+        value = precision_at_k_core(stairs, k=k)
+        return (value, 0) if return_skipped else value
+    table = query_table(y_true, scores, sample_weight, pos_label, qid)
+    return mean_over_queries(precision_at_k_queries(table, k=k), return_skipped)
+
+
+def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
+    """Precision of the first k rows of a ranked list."""
+    size = stairs.positives if k is None else check_length(k)
+    if size > stairs.total * (1 + 1e-12):
+        raise ValueError(f"k is out of range: k={k!r}, but there are only {stairs.total:g} rows.")
+    return _kernels.list_point(*stairs.steps, size, False)[0] / size
+
+
+def precision_at_k_queries(table: QueryTable, *, k: float | None = None) -> Any:
+    """Precision of the first k rows of each query."""
+    return _query_kernels.query_precision(*table.steps, 0.0 if k is None else check_length(k))
+
+
+def hit_rate(
+    y_true: Any,
+    scores: Any,
+    *,
+    top: float = 0.1,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Share of positives among the highest rows, where the list is a share of all rows.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`pos_at_top`.
+    top : float, default=0.1
+        Length of the list as a share of all rows, in (0, 1]. A fraction of a row at its end counts
+        as that fraction.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> hit_rate([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], top=0.25)
+    1.0
+    """
+    return hit_rate_core(staircase(y_true, scores, sample_weight, pos_label), top=top)
+
+
+def hit_rate_core(stairs: Staircase, *, top: float = 0.1) -> float:
+    """Precision of the first share of a ranked list."""
+    size = check_share(top, "top") * stairs.total
+    return _kernels.list_point(*stairs.steps, size, False)[0] / size
+
+
+def local_auc(
+    y_true: Any,
+    scores: Any,
+    *,
+    top: float = 0.2,
+    ties: str = "split",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Local area under the ROC curve for the best share u of the rows.
+
+    With (FPR, TPR) the point of the ROC curve where the list holds the share u of all rows:
+    ``TPR * (1 - FPR) + area under the curve on [0, FPR]`` (Clemencon and Vayatis 2007). At most
+    u/p for u up to the share p of positives; the whole AUC for u = 1.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`pos_at_top`.
+    top : float, default=0.2
+        The share u, in (0, 1].
+    ties : {"split", "group"}, default="split"
+        When the cut falls inside a tie group: interpolate on the curve, or count the whole group
+        (the value can then exceed u/p).
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> local_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], top=0.5)
+    0.5
+    """
+    stairs = staircase(y_true, scores, sample_weight, pos_label)
+    return local_auc_core(stairs, top=top, ties=ties)
+
+
+def local_auc_core(stairs: Staircase, *, top: float = 0.2, ties: str = "split") -> float:
+    """Local area of a ranked list."""
+    size = check_share(top, "top") * stairs.total
+    whole = check_choice(ties, "ties", TIES) == "group"
+    found, passed, area = _kernels.list_point(*stairs.steps, size, whole)
+    return (found * (stairs.negatives - passed) + area) / (stairs.positives * stairs.negatives)
+
+
+def list_length_for_recall(
+    y_true: Any,
+    scores: Any,
+    *,
+    recall: float = 0.8,
+    as_share: bool = False,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Length of the shortest list that catches at least a share of the positives.
+
+    The list ends where a threshold can cut it: tied rows come together.
+
+    Parameters
+    ----------
+    y_true, scores, sample_weight, pos_label
+        As in :func:`pos_at_top`.
+    recall : float, default=0.8
+        Share of the positives to catch, in (0, 1].
+    as_share : bool, default=False
+        Return the share of all rows instead of their number (their weight, when weighted).
+
+    Returns
+    -------
+    float
+        Number (or share) of rows; lower is better.
+
+    Examples
+    --------
+    >>> list_length_for_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], recall=0.8)
+    3.0
+    """
+    stairs = staircase(y_true, scores, sample_weight, pos_label)
+    return list_length_for_recall_core(stairs, recall=recall, as_share=as_share)
+
+
+def list_length_for_recall_core(
+    stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
+) -> float:
+    """Length of the shortest list with a recall."""
+    needed = check_share(recall, "recall") * stairs.positives
+    length = _kernels.length_for_positives(*stairs.steps, needed)
+    return length / stairs.total if as_share else length
