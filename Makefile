@@ -30,7 +30,7 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/pyvenv.cfg
 	@touch $@ $(VENV)/.user
 
 demo: $(VENV)/.user            ## run the main job on built-in data, write the report
-	$(BIN)/toprank demo
+	$(BIN)/toprank demo --out demo-report
 
 test: lint types unit            ## lint, types and all tests
 

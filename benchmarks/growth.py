@@ -67,7 +67,9 @@ def in_own_process(name: str, n_rows: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="up to 250,000 rows")
-    parser.add_argument("--estimators", nargs="*", default=list(ESTIMATORS), choices=list(ESTIMATORS))
+    parser.add_argument(
+        "--estimators", nargs="*", default=list(ESTIMATORS), choices=list(ESTIMATORS)
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -13,7 +13,11 @@ def main() -> None:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 
     times = medians(
-        {"bare": start("pass"), "ours": start("import toprank"), "sklearn": start("import sklearn")},
+        {
+            "bare": start("pass"),
+            "ours": start("import toprank"),
+            "sklearn": start("import sklearn"),
+        },
         repeats=9,
     )
     report(

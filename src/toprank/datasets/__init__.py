@@ -1,0 +1,28 @@
+"""Data to learn from and to measure on: generators with known answers, and loaders."""
+
+from __future__ import annotations
+
+from toprank.datasets._base import Dataset, RelationalDataset
+from toprank.datasets.card_fraud import iter_card_fraud, make_card_fraud, write_card_fraud
+from toprank.datasets.catalogue import describe
+from toprank.datasets.loaders import load, load_relational
+from toprank.datasets.queries import make_queries
+from toprank.datasets.relational import make_relational
+from toprank.datasets.toys import gauss20d, gauss20d_bayes_auc, gauss20d_bayes_score, toy14
+
+__all__ = [
+    "Dataset",
+    "RelationalDataset",
+    "describe",
+    "gauss20d",
+    "gauss20d_bayes_auc",
+    "gauss20d_bayes_score",
+    "iter_card_fraud",
+    "load",
+    "load_relational",
+    "make_card_fraud",
+    "make_queries",
+    "make_relational",
+    "toy14",
+    "write_card_fraud",
+]
