@@ -1,0 +1,112 @@
+"""The engine of the lambda objectives (LambdaMART).
+
+For a pair whose row i is more relevant than row j the force is sig(f_j - f_i)·|Delta_ij|, where Delta
+is the change of a metric when the two swap places. Every Delta here is a product of a difference
+of potentials of the two labels and a difference of worths of the two ranks: one worth when the
+better row stands higher (`good`), another when it stands lower (`bad`). So the sums over pairs are
+the sums of `toprank.pair_sums` with two factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from toprank.objectives import _lambda_kernels as kernels
+from toprank.objectives._base import FloatArray, Objective, Rows, checked_rows, present_rows
+from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._swaps import FrozenLoss, Swaps
+from toprank.objectives.pairwise import add_up_levels
+
+__all__ = ["LambdaObjective"]
+
+
+class LambdaObjective(Objective):
+    """Base of the lambda objectives; a subclass names the worth of ranks and of labels."""
+
+    worth: ClassVar[int]
+
+    def _potentials(self, lists: RankedLists) -> FloatArray:
+        """Worth of each level by query, scaled so that Delta is the change of the metric."""
+        raise NotImplementedError
+
+    def _cutoffs(self, lists: RankedLists) -> FloatArray:
+        """Rank at which the metric stops looking, by query."""
+        return np.full(len(lists.ranked.starts) - 1, np.inf)
+
+    def _swaps(self, rows: Rows) -> Swaps:
+        lists = ranked_lists(rows, n_levels=None if self.graded else 2)
+        good, inside = np.empty(lists.n_rows), np.zeros(lists.n_rows)
+        one_worth = self.worth in (kernels.AUC, kernels.DISCOUNT, kernels.TOP)
+        bad = good if one_worth else np.empty(lists.n_rows)
+        kernels.rank_worths(
+            self.worth, lists.ranked.scores, lists.weight, lists.codes, lists.ranked.starts,
+            self._cutoffs(lists), good, bad, inside,
+        )  # fmt: skip
+        potentials = self._potentials(lists) * lists.query_share[:, None]
+        return Swaps(lists, good, bad, inside, np.ascontiguousarray(potentials))
+
+    def _loss(self, rows: Rows) -> float:
+        swaps = self._swaps(rows)
+        lists = swaps.lists
+        total = float(_tie_terms(swaps, np.zeros((2, lists.n_rows))).sum())
+        for worse, better in combinations(range(len(lists.levels)), 2):
+            sums = np.zeros((1, lists.n_rows))
+            swaps.add_sums(better, worse, sums, kernel="softplus")
+            total += float(sums[0] @ lists.weight)
+        return total
+
+    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        swaps = self._swaps(rows)
+        lists = swaps.lists
+        both = add_up_levels(swaps.add_sums, lists)
+        if rows.weight is not None:
+            both *= lists.weight
+        _tie_terms(swaps, both)
+        return lists.restore(both)
+
+    def deltas(
+        self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None
+    ) -> FloatArray:
+        """Return the matrix of |Delta| between all rows (0 between rows that form no pair).
+
+        For looking at small lists: it has a cell for every pair of rows.
+        """
+        rows = checked_rows(y, scores, sample_weight, qid, graded=self.graded)
+        present, where = present_rows(rows)
+        index = np.arange(len(rows.y)) if where is None else where
+        matrix = np.zeros((len(rows.y), len(rows.y)))
+        if len(present.y):
+            swaps = self._swaps(present)
+            rows_by_place = index[swaps.lists.ranked.order]
+            matrix[np.ix_(rows_by_place, rows_by_place)] = swaps.delta_matrix()
+        return matrix
+
+    def freeze(
+        self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None
+    ) -> Callable[[Any], float]:
+        """Return the loss as a function of scores with every Delta kept as it is at `scores`.
+
+        Its gradient at `scores` is that of `gradient_hessian`. A call costs some twenty times a
+        gradient on long lists, where the order that gave the Deltas and the order of the moved
+        scores have to be followed together.
+        """
+        rows = checked_rows(y, scores, sample_weight, qid, graded=self.graded)
+        present, where = present_rows(rows)
+        if len(present.y) == 0:
+            return lambda moved: 0.0
+        swaps = self._swaps(present)
+        order = swaps.lists.ranked.order if where is None else where[swaps.lists.ranked.order]
+        loss = FrozenLoss(swaps)
+        return lambda moved: loss(np.asarray(moved, dtype=np.float64)[order])
+
+
+def _tie_terms(swaps: Swaps, both: FloatArray) -> FloatArray:
+    ranked = swaps.lists.ranked
+    return kernels.tie_terms(
+        ranked.scores, swaps.lists.weight, swaps.lists.codes, ranked.starts, swaps.potentials,
+        swaps.inside, both[0], both[1],
+    )  # fmt: skip

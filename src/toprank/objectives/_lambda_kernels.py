@@ -1,0 +1,211 @@
+"""Compiled loops of the lambda objectives: what a rank is worth, and pairs inside a tie group.
+
+A tie group of weight m that starts below weight a covers the ranks a + 1, ..., a + m. Its rows share
+the mean worth of those ranks, and a pair inside it gets the mean absolute difference of worth
+between two of them: expectations over the orders of the group. Where the worth itself depends on
+the order (AP, MRR), the positives of the group are taken to be spread evenly over its ranks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+AUC, AVERAGE_PRECISION, DISCOUNT, TOP, RECIPROCAL = 0, 1, 2, 3, 4
+
+_CELLS_PER_ROW = 4.0
+
+
+@njit(cache=True, nogil=True)
+def _first_ranks(scores, weight, codes, lo, hi):
+    """Expected ranks of the first and of the second positive of one query (infinite if none).
+
+    Positives of a weight below 1 count as one when half a copy has been met.
+    """
+    total = 0.0
+    for k in range(lo, hi):
+        if codes[k] > 0:
+            total += weight[k]
+    half = min(0.5, 0.5 * total)
+    first = math.inf
+    above, met, start = 0.0, 0.0, lo
+    while start < hi:
+        end, group, positive = start, 0.0, 0.0
+        while end < hi and scores[end] == scores[start]:
+            group += weight[end]
+            if codes[end] > 0:
+                positive += weight[end]
+            end += 1
+        met += positive
+        step = (group + 1.0) / (positive + 1.0)
+        fresh = positive > 0.0 and first == math.inf and met >= half
+        if fresh:
+            first = above + step
+        if positive > 0.0 and met >= 1.0 + half:
+            return first, above + (min(2.0 * step, group) if fresh else step)
+        above += group
+        start = end
+    return first, math.inf
+
+
+@njit(cache=True, nogil=True)
+def _worth(kind, rank, above_positives, reciprocal_sum, cutoff, first, second):
+    """Worth of a rank to a swap of a positive over a negative, and of a negative over a positive."""
+    if kind == AVERAGE_PRECISION:
+        good = above_positives / rank - reciprocal_sum
+        return good, good + 1.0 / rank
+    if kind == DISCOUNT:
+        good = 1.0 / math.log2(1.0 + rank) if rank < cutoff + 0.5 else 0.0
+        return good, good
+    if kind == TOP:
+        good = 1.0 / cutoff if rank < cutoff + 0.5 else 0.0
+        return good, good
+    if kind == RECIPROCAL:
+        return max(1.0 / rank, 1.0 / second), max(1.0 / rank, 1.0 / first)
+    return -rank, -rank
+
+
+@njit(cache=True, nogil=True)
+def _group_worths(kind, cells, above, group, positives, share, reciprocals, cutoff, first, second):
+    """Mean worths of the ranks of a tie group and mean difference between two of them.
+
+    The group is cut into `cells` of equal weight, one for each rank unless weights are not whole.
+    Also returns the sum of reciprocal ranks of positives at its end.
+    """
+    width = group / cells
+    mean_good, mean_bad, spread = 0.0, 0.0, 0.0
+    for c in range(cells):
+        step = (c + 0.5) * width + 0.5
+        rank = above + step
+        reciprocals += share * width / rank
+        good, bad = _worth(
+            kind, rank, positives + share * min(step, group), reciprocals, cutoff, first, second
+        )
+        mean_good += good / cells
+        mean_bad += bad / cells
+        spread += (cells - 1.0 - 2.0 * c) * (good + bad)
+    # Half for each of the two ways round that a pair may stand, over cells·(cells - 1)/2 pairs.
+    return mean_good, mean_bad, spread / max(cells * (cells - 1.0), 1.0), reciprocals
+
+
+@njit(cache=True, nogil=True)
+def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside):
+    """Fill, for each place, the worths of its rank and (if tied) the expected swap in its group."""
+    for q in range(len(starts) - 1):
+        lo, hi = starts[q], starts[q + 1]
+        cutoff, total = cutoffs[q], 0.0
+        for k in range(lo, hi):
+            total += weight[k]
+        # Very heavy rows would need a rank for each copy: then each step covers several.
+        density = min(1.0, max(_CELLS_PER_ROW * (hi - lo), 1e6) / max(total, 1.0))
+        first = second = math.inf
+        if kind == RECIPROCAL:
+            first, second = _first_ranks(scores, weight, codes, lo, hi)
+        above, positives, reciprocals = 0.0, 0.0, 0.0
+        start = lo
+        while start < hi:
+            end, group, positive = start, 0.0, 0.0
+            while end < hi and scores[end] == scores[start]:
+                group += weight[end]
+                if codes[end] > 0:
+                    positive += weight[end]
+                end += 1
+            if group == 1.0 and end == start + 1:  # by far the most common: one row, one rank
+                rank = above + 1.0
+                reciprocals += positive / rank
+                good[start], bad[start] = _worth(
+                    kind, rank, positives + positive, reciprocals, cutoff, first, second
+                )
+                above, positives, start = rank, positives + positive, end
+                continue
+            share, before = positive / group, reciprocals
+            cells = max(int(group * density + 0.5), 1)
+            mean_good, mean_bad, expected, reciprocals = _group_worths(
+                kind, cells, above, group, positives, share, before, cutoff, first, second
+            )
+            if end > start + 1 and cells == 1:  # rows that share one rank: look inside it
+                expected = _group_worths(
+                    kind, 2, above, group, positives, share, before, cutoff, first, second
+                )[2]
+            if kind == AUC:
+                expected = (group + 1.0) / 3.0
+            for k in range(start, end):
+                good[k], bad[k] = mean_good, mean_bad
+                if end > start + 1:
+                    inside[k] = expected
+            above += group
+            positives += positive
+            start = end
+
+
+@njit(cache=True, nogil=True)
+def tie_terms(scores, weight, codes, starts, potentials, inside, gradient, hessian):
+    """Add what tied rows of different levels do to each other; return their loss by query."""
+    n_levels = potentials.shape[1]
+    held = np.zeros(n_levels)
+    losses = np.zeros(len(starts) - 1)
+    for q in range(len(starts) - 1):
+        start = starts[q]
+        while start < starts[q + 1]:
+            end, mixed = start + 1, False
+            while end < starts[q + 1] and scores[end] == scores[start]:
+                mixed = mixed or codes[end] != codes[start]
+                end += 1
+            if mixed:
+                for level in range(n_levels):
+                    held[level] = 0.0
+                for k in range(start, end):
+                    held[codes[k]] += weight[k]
+                for level in range(n_levels):
+                    push = pull = 0.0
+                    for other in range(n_levels):
+                        gap = abs(potentials[q, level] - potentials[q, other]) * inside[start]
+                        push += (gap if other > level else -gap) * held[other]
+                        pull += gap * held[other]
+                    losses[q] += 0.5 * math.log(2.0) * held[level] * pull
+                    for k in range(start, end):
+                        if codes[k] == level:
+                            gradient[k] += 0.5 * weight[k] * push
+                            hessian[k] += 0.25 * weight[k] * pull
+            start = end
+    return losses
+
+
+@njit(cache=True, nogil=True)
+def frozen_pairs(
+    firsts, lasts, queries, scores, weight, codes, groups, potentials, good, bad, inside
+):
+    """Sum of |Delta| · softplus(worse - better) over the pairs inside each stretch of places.
+
+    Stretch r is `firsts[r]:lasts[r]`, a part of query `queries[r]`.
+    """
+    n_levels = potentials.shape[1]
+    total = 0.0
+    for r in range(len(firsts)):
+        starts = np.zeros(n_levels + 1, np.int64)
+        for k in range(firsts[r], lasts[r]):
+            starts[codes[k] + 1] += 1
+        for level in range(n_levels):
+            starts[level + 1] += starts[level]
+        fill = starts.copy()
+        places = np.empty(lasts[r] - firsts[r], np.int64)
+        for k in range(firsts[r], lasts[r]):
+            places[fill[codes[k]]] = k
+            fill[codes[k]] += 1
+        for better in range(1, n_levels):
+            for worse in range(better):
+                gap = abs(potentials[queries[r], better] - potentials[queries[r], worse])
+                for i in places[starts[better] : starts[better + 1]]:
+                    subtotal = 0.0
+                    for j in places[starts[worse] : starts[worse + 1]]:
+                        if groups[i] == groups[j]:
+                            worth = inside[i]
+                        else:
+                            worth = good[i] - good[j] if i < j else bad[j] - bad[i]
+                        lead = scores[i] - scores[j]
+                        softplus = max(-lead, 0.0) + math.log1p(math.exp(-abs(lead)))
+                        subtotal += weight[j] * worth * softplus
+                    total += gap * weight[i] * subtotal
+    return total

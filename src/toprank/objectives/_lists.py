@@ -1,0 +1,139 @@
+"""Rows seen as ranked lists of relevance levels: what pairwise and listwise objectives work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from toprank.objectives._base import Rows
+from toprank.ranking import RankedQueries
+
+__all__ = ["RankedLists", "query_codes", "ranked_lists"]
+
+_MOST_LEVELS = 127
+
+
+@dataclass(frozen=True)
+class RankedLists:
+    """All queries, ranked; every array is by place of the ranked list.
+
+    Attributes
+    ----------
+    ranked : RankedQueries
+    codes : ndarray of uint8
+        Index into `levels`.
+    levels : ndarray
+        The distinct labels, ascending.
+    weight : ndarray
+    """
+
+    ranked: RankedQueries
+    codes: np.ndarray
+    levels: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """Weight of each level (columns) in each query (rows)."""
+        return _level_totals(self.codes, self.weight, self.ranked.starts, len(self.levels))
+
+    @cached_property
+    def rankable(self) -> np.ndarray:
+        """Which queries hold rows of at least two levels."""
+        return np.count_nonzero(self.totals, axis=1) > 1
+
+    @property
+    def query_share(self) -> np.ndarray:
+        """Each query's part in the mean over the rankable queries."""
+        return self.rankable / max(1, np.count_nonzero(self.rankable))
+
+    def places(self, level: int) -> np.ndarray:
+        """Where the rows of one level stand."""
+        return np.flatnonzero(self.codes == level)
+
+    def per_place(self, query_values: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
+        """Repeat one value for each query over its places, or over those given."""
+        if len(query_values) == 1:
+            return np.full(self.n_rows if places is None else len(places), query_values[0])
+        values = np.repeat(query_values, np.diff(self.ranked.starts))
+        return values if places is None else values[places]
+
+    def only(self, level: int) -> RankedLists:
+        """The rows of one level on their own."""
+        places = self.places(level)
+        starts = np.searchsorted(places, self.ranked.starts)
+        ranked = RankedQueries(
+            self.ranked.queries, self.ranked.order[places], starts, self.ranked.scores[places]
+        )
+        return RankedLists(ranked, self.codes[places], self.levels, self.weight[places])
+
+    def restore(
+        self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Put a gradient and a Hessian given by place back in the order of the rows."""
+        return _scatter(self.ranked.order, both[0], both[1])
+
+
+def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:
+    """Rank `rows` (scores times `scale`) and number their levels.
+
+    With `n_levels` the labels are taken to be 0, ..., `n_levels` - 1 whether they occur or not.
+    """
+    scores = rows.scores if scale == 1.0 else rows.scores * scale
+    ranked = RankedQueries.of(scores, rows.qid)
+    if n_levels is not None:
+        codes, levels = rows.y.astype(np.uint8), np.arange(n_levels, dtype=np.float64)
+    else:
+        codes, levels = _level_codes(rows.y)
+    weight = np.ones(len(codes)) if rows.weight is None else rows.weight[ranked.order]
+    return RankedLists(ranked, codes[ranked.order], levels, weight)
+
+
+def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and distinct values of whole labels; by counting unless a label is very large."""
+    if labels.max() > 65_535:
+        levels, codes = np.unique(labels, return_inverse=True)
+    else:
+        whole = labels.astype(np.int64)
+        present = np.bincount(whole) > 0
+        levels, codes = np.flatnonzero(present).astype(np.float64), (np.cumsum(present) - 1)[whole]
+    if len(levels) > _MOST_LEVELS:
+        raise ValueError(
+            f"y has {len(levels)} distinct relevance grades and at most {_MOST_LEVELS} can be "
+            "ranked; put neighbouring grades together"
+        )
+    return codes.astype(np.uint8), levels
+
+
+@njit(cache=True, nogil=True)
+def _scatter(order, first, second):
+    """Both arrays at once: the order is read, and its jumps are made, one time only."""
+    a, b = np.empty_like(first), np.empty_like(second)
+    for k in range(len(order)):
+        a[order[k]] = first[k]
+        b[order[k]] = second[k]
+    return a, b
+
+
+@njit(cache=True, nogil=True)
+def _level_totals(codes, weight, starts, n_levels):
+    totals = np.zeros((len(starts) - 1, n_levels))
+    for q in range(len(starts) - 1):
+        for k in range(starts[q], starts[q + 1]):
+            totals[q, codes[k]] += weight[k]
+    return totals
+
+
+def query_codes(qid: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, int]:
+    """Number the queries 0, 1, ...; without `qid` all rows are query 0."""
+    if qid is None:
+        return np.zeros(n_rows, np.int64), 1
+    queries, codes = np.unique(qid, return_inverse=True)
+    return codes.astype(np.int64), len(queries)

@@ -1,0 +1,195 @@
+"""Sums over pairs against the same sums written out pair by pair."""
+
+from __future__ import annotations
+
+import naive_pairs as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank import pair_sums
+from toprank.pair_sums import hinge_sums, ranked_sums, run_tasks, sigmoid_sums, softplus_sums
+from toprank.ranking import RankedQueries
+
+SCAN, DOUBLE_LOOP = 0, 10**12  # pairs_per_row that force the one way or the other
+
+
+def slope(t):
+    return naive.sigmoid(t) * naive.sigmoid(-t)
+
+
+def agree(ours, theirs, tolerance=1e-6):
+    scale = max(np.max(np.abs(theirs), initial=0.0), 1e-300)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("side", ["both", "above", "below"])
+@pytest.mark.parametrize("way", [SCAN, DOUBLE_LOOP])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 40), (40, 1), (30, 50), (400, 3), (5, 900)])
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 30.0, 1e6])
+def test_smooth_sums_equal_the_double_loop(rng, side, way, sizes, spread):
+    targets = spread * rng.normal(size=sizes[0])
+    sources = spread * rng.normal(size=sizes[1])
+    shared = min(sizes)  # some sources tie with targets
+    sources[: shared // 2] = targets[: shared // 2]
+    weights = rng.random((3, sizes[1])) * np.array([[1.0], [100.0], [1e-3]])
+    sums, slopes = sigmoid_sums(targets, sources, weights, side=side, pairs_per_row=way)
+    plus = softplus_sums(targets, sources, weights, side=side, pairs_per_row=way)
+    for ours, kernel in ((sums, naive.sigmoid), (slopes, slope), (plus, naive.softplus)):
+        agree(ours, naive.pair_sums(kernel, targets, sources, weights, side).T)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 500, 5000])
+def test_all_sizes(rng, n):
+    targets, sources = rng.normal(size=n), rng.normal(size=max(1, n // 3)) + 1.0
+    sums, slopes = sigmoid_sums(targets, sources)
+    ones = np.ones(len(sources))
+    agree(sums, naive.pair_sums(naive.sigmoid, targets, sources, ones))
+    agree(slopes, naive.pair_sums(slope, targets, sources, ones))
+    hinge, _ = hinge_sums(targets, sources)
+    agree(hinge, naive.pair_sums(lambda t: np.maximum(0, 1 + t), targets, sources, ones), 1e-12)
+
+
+score = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-1e6, 1e6),
+    st.floats(-1e-6, 1e-6),
+    st.floats(-50, 50),
+)
+
+
+@given(
+    st.lists(score, min_size=1, max_size=25),
+    st.lists(st.tuples(score, st.floats(0, 10)), min_size=1, max_size=25),
+    st.sampled_from([SCAN, DOUBLE_LOOP]),
+)
+def test_any_scores(targets, sources, way):
+    scores, weights = np.array(sources).T
+    targets = np.array(targets)
+    sums, slopes = sigmoid_sums(targets, scores, weights, pairs_per_row=way)
+    plus = softplus_sums(targets, scores, weights, pairs_per_row=way)
+    total = max(weights.sum(), 1e-300)
+    np.testing.assert_allclose(
+        sums, naive.pair_sums(naive.sigmoid, targets, scores, weights), atol=1e-8 * total
+    )
+    np.testing.assert_allclose(
+        slopes, naive.pair_sums(slope, targets, scores, weights), atol=1e-7 * total
+    )
+    np.testing.assert_allclose(
+        plus, naive.pair_sums(naive.softplus, targets, scores, weights), rtol=1e-8,
+        atol=1e-8 * total,
+    )  # fmt: skip
+
+
+def test_the_relative_error_is_uniform(rng):
+    """A target 30 below half a million sources: the sum is tiny and still right."""
+    sources = 30.0 + 0.1 * rng.random(500_000)
+    sums, slopes = sigmoid_sums(-np.array([0.0]), -sources, pairs_per_row=SCAN)
+    exact = np.sum(1.0 / (1.0 + np.exp(sources)))
+    assert sums[0] == pytest.approx(exact, rel=1e-6)
+    assert slopes[0] == pytest.approx(exact, rel=1e-6)
+
+
+def test_queries_do_not_meet(rng):
+    targets, sources = rng.normal(size=200), rng.normal(size=300)
+    target_qid, source_qid = rng.integers(0, 12, 200), rng.integers(3, 15, 300)
+    weights = rng.random(300)
+    sums, _ = sigmoid_sums(targets, sources, weights, target_qid=target_qid, source_qid=source_qid)
+    hinge, active = hinge_sums(
+        targets, sources, weights, margin=0.5, target_qid=target_qid, source_qid=source_qid
+    )
+    for q in range(15):
+        own, other = target_qid == q, source_qid == q
+        agree(
+            sums[own], naive.pair_sums(naive.sigmoid, targets[own], sources[other], weights[other])
+        )
+        for ours, kernel in (
+            (hinge, lambda t: np.maximum(0, 0.5 + t)),
+            (active, lambda t: (t > -0.5) * 1.0),
+        ):
+            theirs = naive.pair_sums(kernel, targets[own], sources[other], weights[other])
+            np.testing.assert_allclose(ours[own], theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_hinge_sums_keep_their_digits_far_from_zero(rng):
+    targets, sources = 1e6 + rng.normal(size=50), 1e6 + rng.normal(size=60)
+    hinge, _ = hinge_sums(targets, sources)
+    theirs = naive.pair_sums(lambda t: np.maximum(0, 1 + t), targets, sources, np.ones(60))
+    np.testing.assert_allclose(hinge, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("way", [SCAN, DOUBLE_LOOP])
+@pytest.mark.parametrize("rising", [True, False])
+def test_pairs_weighed_by_worth(rng, way, rising):
+    """Worth of the higher place minus that of the lower, tied pairs left out."""
+    n = 300
+    scores = np.round(rng.normal(size=n), 1)
+    ranked = RankedQueries.of(scores)
+    codes = rng.integers(0, 3, n).astype(np.uint8)
+    weight, upper, lower = rng.random((3, n))
+    sums = ranked_sums(
+        ranked, codes, 2, 0, weight, worths=(upper, lower), rising=rising, pairs_per_row=way
+    )
+    f = ranked.scores
+    for i in np.flatnonzero(codes == 2):
+        exact = 0.0
+        for j in np.flatnonzero(codes == 0):
+            worth = upper[j] - upper[i] if f[j] > f[i] else lower[i] - lower[j]
+            if f[j] != f[i]:
+                exact += weight[j] * worth * naive.sigmoid(f[j] - f[i] if rising else f[i] - f[j])
+        assert sums[0, i] == pytest.approx(exact, rel=1e-6, abs=1e-6)
+    assert not sums[:, codes != 2].any()
+
+
+def test_a_row_meets_itself_among_its_own_kind(rng):
+    scores = np.array([2.0, 1.0, 1.0, -4.0])
+    ranked, codes = RankedQueries.of(scores), np.ones(4, np.uint8)
+    sums = ranked_sums(ranked, codes, 1, 1, np.ones(4), pairs_per_row=SCAN)
+    exact = naive.pair_sums(naive.sigmoid, ranked.scores, ranked.scores, np.ones(4))
+    np.testing.assert_allclose(sums[0], exact, rtol=1e-8)
+
+
+def test_large_tie_groups_take_linear_time(rng):
+    """Interleaved kinds inside one tie group: a quadratic walk would take minutes here."""
+    n = 400_000
+    ranked = RankedQueries.of(np.zeros(n))
+    codes = (np.arange(n) % 3).astype(np.uint8)
+    sums = ranked_sums(ranked, codes, 2, 0, np.ones(n), pairs_per_row=SCAN)
+    np.testing.assert_allclose(sums[0][codes == 2], 0.5 * np.count_nonzero(codes == 0))
+
+
+def test_threads_do_not_change_the_answer(rng):
+    n = 5000
+    ranked = RankedQueries.of(rng.normal(size=n))
+    codes = (rng.random(n) < 0.3).astype(np.uint8)
+    weight = rng.random(n)
+
+    def run(n_threads):
+        out = np.zeros((2, n))
+        tasks = [lambda t=t: ranked_sums(ranked, codes, t, 1 - t, weight, out=out) for t in (0, 1)]
+        run_tasks(tasks, n, n_threads)
+        return out
+
+    assert np.array_equal(run(1), run(2))
+
+
+def test_what_is_wrong_is_said():
+    with pytest.raises(ValueError, match="side must be one of"):
+        sigmoid_sums([0.0], [1.0], side="left")
+    with pytest.raises(ValueError, match="2 weights for 1 sources"):
+        sigmoid_sums([0.0], [1.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="both target_qid and source_qid"):
+        sigmoid_sums([0.0], [1.0], target_qid=[1])
+
+
+def test_the_series_are_as_close_as_promised():
+    u = np.linspace(1e-9, 1, 2001)
+    sigmoid_series, softplus_series = pair_sums._coefficients()
+    for series, exact in (
+        (sigmoid_series[0], 1 / (1 + u)),
+        (sigmoid_series[1], (1 + u) ** -2),
+        (softplus_series[0], np.log1p(u) / u),
+    ):
+        fitted = np.polynomial.polynomial.polyval(u, series)
+        assert np.max(np.abs(fitted / exact - 1)) < 5e-8
