@@ -1,0 +1,322 @@
+"""GradientBoostingRanker: what its parameters promise."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from toprank import SGBAP, GradientBoostingRanker, LambdaMART, SGBAPsig, metrics, objectives
+from toprank.objectives import OBJECTIVES
+
+
+def draw(n: int = 600, seed: int = 0, rate: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n)
+    return X, (signal > np.quantile(signal, 1 - rate)).astype(int)
+
+
+def quick(objective="ap_sigmoid", **parameters) -> GradientBoostingRanker:
+    settings = {"n_estimators": 20, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+    return GradientBoostingRanker(**{"objective": objective, **settings, **parameters})
+
+
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+@pytest.mark.parametrize("objective", sorted(OBJECTIVES))
+def test_every_objective_learns(objective: str, step: str) -> None:
+    X, y = draw()
+    X_test, y_test = draw(seed=1)
+    model = quick(objective, step=step, n_estimators=30).fit(X, y)
+    assert model.score(X_test, y_test) > 2 * y_test.mean()
+
+
+@pytest.mark.parametrize("objective", ["ap_sigmoid", "ap_exp", "logistic", "lambda_map"])
+def test_the_training_loss_falls(objective: str) -> None:
+    X, y = draw()
+    model = quick(objective, n_estimators=30).fit(X, y)
+    chosen = objectives.get(objective)
+    staged = list(model.staged_decision_function(X))
+    before = chosen.freeze(y, np.zeros(len(y)))(np.zeros(len(y)))
+    assert chosen.loss(y, staged[-1]) < 0.8 * before
+
+
+def test_line_search_never_raises_the_loss_of_a_full_draw() -> None:
+    X, y = draw()
+    model = quick("ap_exp", step="line_search", learning_rate=1.0).fit(X, y)
+    chosen = objectives.get("ap_exp")
+    losses = [chosen.loss(y, scores) for scores in model.staged_decision_function(X)]
+    assert np.all(np.diff([chosen.loss(y, np.zeros(len(y))), *losses]) <= 1e-6)
+
+
+def test_stages_end_at_the_decision_function() -> None:
+    X, y = draw()
+    for parameters in ({}, {"n_seeds": 3, "subsample": 0.5}, {"step": "line_search"}):
+        model = quick(**parameters).fit(X, y)
+        stages = list(model.staged_decision_function(X))
+        assert len(stages) == model.n_estimators_
+        np.testing.assert_allclose(stages[-1], model.decision_function(X), atol=2e-5)
+
+
+def test_explanations_add_up_to_the_score() -> None:
+    X, y = draw()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["kind"] = np.where(y == 1, "x", "z")
+    frame.loc[::5, "kind"] = None
+    for parameters in ({}, {"n_seeds": 2, "subsample": 0.5}, {"step": "line_search"}):
+        model = quick(**parameters).fit(frame, y)
+        table = model.explain(frame)
+        assert list(table.columns) == [*frame.columns, "(base)"]
+        np.testing.assert_allclose(table.sum(axis=1), model.decision_function(frame), atol=1e-4)
+
+
+def test_explain_pair_says_why_one_row_is_above_another() -> None:
+    X, y = draw()
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(kind=np.where(y == 1, "x", "z"))
+    model = quick().fit(frame, y)
+    a, b = frame.iloc[[np.argmax(y)]], frame.iloc[[np.argmin(y)]]
+    table = model.explain_pair(a, b)
+    assert table["adds"].abs().is_monotonic_decreasing
+    assert table.loc["kind", ["a", "b"]].tolist() == ["x", "z"]
+    expected = model.decision_function(a)[0] - model.decision_function(b)[0]
+    assert table["adds"].sum() == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match="two rows"):
+        model.explain_pair(frame.iloc[:2], b)
+
+
+def test_importances_find_the_columns_that_matter() -> None:
+    X, y = draw(n=2000)
+    importances = quick().fit(X, y).feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert set(np.argsort(-importances)[:3]) == {0, 1, 2}
+
+
+def test_early_stopping_keeps_the_best_round() -> None:
+    X, y = draw(n=1500, rate=0.2)
+    X_val, y_val = draw(n=800, seed=3, rate=0.2)
+    model = quick(n_estimators=200, learning_rate=0.5, early_stopping_rounds=8)
+    model.fit(X, y, eval_set=(X_val, y_val))
+    history = model.validation_scores_
+    assert model.n_estimators_ == int(np.argmax(history)) + 1
+    assert len(history) == model.n_estimators_ + 8 < 200
+    assert model.score(X_val, y_val) == pytest.approx(max(history), abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "pos_at_top", "recall_precision_area"])
+def test_early_stopping_on_any_metric_with_a_held_out_share(metric: str) -> None:
+    X, y = draw(n=800)
+    model = quick(n_estimators=40, early_stopping_rounds=5, eval_metric=metric).fit(X, y)
+    assert 0 < model.n_estimators_ <= len(model.validation_scores_) <= 40
+    custom = quick(
+        n_estimators=40, early_stopping_rounds=5, eval_metric=getattr(metrics, metric)
+    ).fit(X, y)
+    assert custom.validation_scores_ == model.validation_scores_
+
+
+def test_validation_by_query_keeps_queries_whole() -> None:
+    X, y = draw(n=600)
+    qid = np.repeat(np.arange(30), 20)
+    model = quick("lambda_map", early_stopping_rounds=5, eval_metric="mean_average_precision")
+    model.fit(X, y, qid=qid)
+    assert len(model.validation_scores_) >= 1
+
+
+def test_queries_change_what_is_learnt() -> None:
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(40), 25)
+    level = rng.normal(size=40)[qid]  # tells queries apart but not rows inside one
+    signal = rng.normal(size=len(qid))
+    y = (signal + 0.3 * rng.normal(size=len(qid)) + 2 * level > 1.5).astype(int)
+    X = np.column_stack([level, signal])
+    by_query = quick("pairwise_logistic").fit(X, y, qid=qid).feature_importances_
+    pooled = quick("pairwise_logistic").fit(X, y).feature_importances_
+    assert by_query[0] < 0.5 * pooled[0]
+
+
+def test_grades() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    grades = np.digitize(X[:, 0] + 0.3 * rng.normal(size=400), [0, 1, 1.5])
+    qid = np.repeat(np.arange(20), 20)
+    for name in ("lambda_ndcg", "lambda_mauc", "ndcg_sigmoid"):
+        model = quick(name).fit(X, grades, qid=qid)
+        assert metrics.ndcg(grades, model.decision_function(X), qid=qid) > 0.9
+    with pytest.raises(ValueError, match="binary"):
+        quick("ap_sigmoid").fit(X, grades, qid=qid)
+    with pytest.raises(ValueError, match="whole numbers"):
+        quick("lambda_ndcg").fit(X, grades - 1, qid=qid)
+
+
+def test_continuing_a_fit_equals_one_long_fit() -> None:
+    X, y = draw()
+
+    def grow(rounds: int) -> GradientBoostingRanker:
+        return quick(n_estimators=rounds, colsample_bynode=1.0)  # draws of columns start anew
+
+    whole = grow(20).fit(X, y)
+    half = grow(10).fit(X, y)
+    rest = grow(10).fit(X, y, init_model=half)
+    assert rest.n_estimators_ == 20
+    np.testing.assert_allclose(rest.decision_function(X), whole.decision_function(X), atol=1e-4)
+    assert half.n_estimators_ == 10  # what was continued is left as it was
+    with pytest.raises(ValueError, match="other columns"):
+        grow(5).fit(X[:, :3], y, init_model=half)
+
+
+def test_seeds_average() -> None:
+    X, y = draw()
+    model = quick(n_seeds=3, subsample=0.5).fit(X, y)
+    assert len(model.boosters_) == 3
+    one = [b.inplace_predict(X, predict_type="margin") for b in model.boosters_]
+    assert not np.array_equal(one[0], one[1])
+    np.testing.assert_allclose(
+        model.decision_function(X), np.mean(one, axis=0) - model.offset_, atol=1e-5
+    )
+
+
+def test_monotone_constraints_by_name_and_by_position() -> None:
+    X, y = draw()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    for signs in ({"a": -1}, (-1, 0, 0, 0, 0, 0)):
+        model = quick(monotone_constraints=signs).fit(frame, y)
+        grid = frame.iloc[[0] * 50].assign(a=np.linspace(-3, 3, 50))
+        assert np.all(np.diff(model.decision_function(grid)) <= 1e-6)
+    with pytest.raises(ValueError, match="nothing_here"):
+        quick(monotone_constraints={"nothing_here": 1}).fit(frame, y)
+    with pytest.raises(ValueError, match="each of the 6 columns"):
+        quick(monotone_constraints=(1, 0)).fit(frame, y)
+
+
+def test_interaction_constraints_keep_groups_apart() -> None:
+    X, y = draw()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = quick(interaction_constraints=[["a"], ["b", "c"], ["d", "e", "f"]], max_depth=3)
+    for tree in model.fit(frame, y).boosters_[0].trees_to_dataframe().groupby("Tree"):
+        used = set(tree[1]["Feature"]) - {"Leaf"}
+        groups = [{"f0"}, {"f1", "f2"}, {"f3", "f4", "f5"}]
+        assert any(used <= group for group in groups)
+
+
+def test_callbacks_see_rounds_and_can_end_the_fit() -> None:
+    X, y = draw()
+    seen = []
+
+    def watch(done) -> bool:
+        seen.append(done.number)
+        return done.number == 5
+
+    assert quick().fit(X, y, callbacks=[watch]).n_estimators_ == 5
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_an_interrupted_fit_keeps_its_rounds() -> None:
+    X, y = draw()
+
+    def interrupt(done) -> None:
+        if done.number == 7:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="keeps the 7 rounds"):
+        model = quick().fit(X, y, callbacks=[interrupt])
+    assert model.n_estimators_ == 7
+    assert model.score(X, y) > y.mean()
+
+
+def test_sparse_rows_and_their_dense_form_score_alike() -> None:
+    X, y = draw()
+    X[np.abs(X) < 0.7] = 0
+    model = quick().fit(sparse.csr_matrix(X), y)
+    stored_zero = sparse.csr_matrix(X)
+    stored_zero.data[:3] = 0
+    same = stored_zero.toarray()
+    np.testing.assert_array_equal(
+        model.decision_function(stored_zero), model.decision_function(same)
+    )
+
+
+def test_the_draw_is_stratified_and_the_rest_has_no_say() -> None:
+    from toprank.boosting.draws import StratifiedDraw
+
+    positive = np.arange(100) < 4
+    draw_rows = StratifiedDraw(positive, np.arange(100) % 10 != 9, 0.25, random_state=0)
+    for _ in range(20):
+        rows = draw_rows()
+        assert positive[rows].sum() == 1
+        assert len(rows) == 1 + round(0.25 * 86)
+        assert np.all(rows % 10 != 9)
+
+
+def test_constant_scores_are_warned_about() -> None:
+    X, y = draw()
+    with pytest.warns(UserWarning, match="min_child_weight"):
+        quick(min_child_weight=1e6).fit(X, y)
+
+
+def test_more_rounds_from_a_pickled_model_score_the_same() -> None:
+    X, y = draw()
+    model = quick(step="line_search").fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    np.testing.assert_allclose(again.explain(X), model.explain(X))
+
+
+def test_presets_are_the_published_methods() -> None:
+    assert SGBAP().objective == "ap_exp"
+    assert SGBAP().step == "line_search"
+    assert SGBAP().subsample < 1
+    assert SGBAPsig().objective.self_term == 0.5
+    assert LambdaMART("ndcg", n_estimators=7).n_estimators == 7
+    with pytest.raises(ValueError, match="unknown metric"):
+        LambdaMART("nothing")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"step": "leap"}, "step"),
+        ({"growth": "sideways"}, "growth"),
+        ({"objective": "nothing"}, "nothing"),
+        ({"n_estimators": 0}, "n_estimators"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"subsample": 0}, "subsample"),
+        ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "validation_fraction"),
+        ({"early_stopping_rounds": 3, "eval_metric": "nothing"}, "eval_metric"),
+    ],
+)
+def test_bad_parameters_get_a_clear_error(parameters: dict, message: str) -> None:
+    X, y = draw()
+    with pytest.raises(ValueError, match=message):
+        quick(**parameters).fit(X, y)
+
+
+def test_bad_eval_sets_get_a_clear_error() -> None:
+    X, y = draw()
+    with pytest.raises(ValueError, match="eval_set"):
+        quick().fit(X, y, eval_set=(X,))
+    with pytest.raises(ValueError, match="not there in training"):
+        quick().fit(X, y, eval_set=(X, y + 5))
+
+
+def test_weights_without_a_draw_are_copies() -> None:
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 3)), 1)
+    y = (X[:, 0] + rng.normal(size=300) > 1).astype(int)
+    weight = rng.integers(0, 4, size=300)
+    copies = np.repeat(np.arange(300), weight)
+    for name in sorted(OBJECTIVES):
+        weighted = quick(name, subsample=1.0).fit(X, y, sample_weight=weight)
+        repeated = quick(name, subsample=1.0).fit(X[copies], y[copies])
+        np.testing.assert_allclose(
+            weighted.decision_function(X), repeated.decision_function(X), atol=2e-3, err_msg=name
+        )
+
+
+def test_no_warning_on_ordinary_data() -> None:
+    X, y = draw()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick().fit(X, y).predict(X)
