@@ -22,6 +22,7 @@ LAYERS = [  # a part may import the parts of its own line (unless a rule below f
         "base",
         "tables",
         "_pair_kernels",
+        "_pair_tiles",
     },
     {*FAMILIES, "linear", "datasets", "distributed"},
     {"selection", "shortlist", "persistence", "report"},

@@ -11,7 +11,7 @@ from typing import Any
 from toprank._version import __version__
 from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
 
-_SUBMODULES = ("datasets", "metrics", "objectives")
+_SUBMODULES = ("datasets", "metrics", "objectives", "persistence")
 _FUNCTIONS = {
     "SGBAP": "toprank.boosting",
     "SGBAPsig": "toprank.boosting",
@@ -19,6 +19,9 @@ _FUNCTIONS = {
     "RelationalData": "toprank.rules.relational.data",
     "Mode": "toprank.rules.relational.modes",
     "show_versions": "toprank._versions",
+    "save": "toprank.persistence",
+    "load": "toprank.persistence",
+    "to_onnx": "toprank.persistence.onnx_export",
 }
 _LAZY = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **_FUNCTIONS}
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from toprank.columns import Columns, as_frame, is_table
 from toprank.ranking import RankedList
 
-__all__ = ["BaseRanker", "TrainingData"]
+__all__ = ["BaseRanker", "InputChecks", "TrainingData"]
 
 
 @dataclass(frozen=True)
@@ -62,65 +62,19 @@ class TrainingData:
         return TrainingData(self.X[keep], self.y[keep], weight, qid)
 
 
-class BaseRanker(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of all rankers.
+class InputChecks:
+    """The first step of every `fit`: the same checks, and the same messages, everywhere."""
 
-    Subclasses set the class attributes below, implement `fit` with `_check_training` first and
-    `_set_threshold` last, and `_raw_scores(X)` on a checked matrix.
-    """
+    columns_: Columns
 
     _accepts_missing = False
     _accepts_categories = False
     _accepts_sparse = False
     _unseen_category = float("nan")  # the code of a category that training did not have
 
-    @abstractmethod
-    def fit(self, X: Any, y: Any) -> BaseRanker:
-        """Learn from rows `X` with labels `y`."""
-
-    @abstractmethod
-    def _raw_scores(self, X: Any) -> np.ndarray:
-        """Scores of checked rows before the threshold is subtracted."""
-
     def _accepts_grades(self) -> bool:
         """Whether labels may be grades 0, 1, 2, ... (depends on parameters in some families)."""
         return False
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score rows: the higher, the more likely a positive; above 0 is flagged.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        return self._raw_scores(self._check_rows(X)) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Flag rows: `classes_[1]` where `decision_function` is above 0, `classes_[0]` elsewhere."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Average precision of the ranking of `X` against labels `y`."""
-        from toprank.metrics import average_precision
-
-        scores = self.decision_function(X)
-        return average_precision(self._known_labels(y) > 0, scores, sample_weight=sample_weight)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = self._accepts_missing
-        tags.input_tags.sparse = self._accepts_sparse
-        tags.input_tags.categorical = self._accepts_categories
-        return tags
-
-    # -- the first step of every fit -------------------------------------------------------------
 
     def _check_training(
         self,
@@ -159,6 +113,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Check a table or array and return it as a float matrix."""
         finite = "allow-nan" if self._accepts_missing else True
         if not is_table(X):
+            if not reset and self.columns_.is_category.any():
+                raise ValueError(
+                    f"{type(self).__name__} was trained on a table with categorical columns "
+                    f"({', '.join(self.columns_.category_names())}); give it a table with the "
+                    "same columns, not an array"
+                )
             matrix = validate_data(
                 self,
                 X,
@@ -171,24 +131,32 @@ class BaseRanker(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 matrix.sort_indices()
             if reset:
                 self.columns_ = Columns.numeric(matrix.shape[1])
-            elif self.columns_.is_category.any():
-                raise ValueError(
-                    f"{type(self).__name__} was trained on a table with categorical columns "
-                    f"({', '.join(self.columns_.category_names())}); give it a table with the "
-                    "same columns, not an array"
-                )
             return matrix
         frame = as_frame(X)
-        validate_data(self, frame, reset=reset, skip_check_array=True)
         if reset:
+            validate_data(self, frame, reset=True, skip_check_array=True)
             self.columns_ = self._check_columns(Columns.of(frame))
         return check_array(
-            self.columns_.matrix(frame, unseen=self._unseen_category),
+            self._table_matrix(frame),
             dtype=[np.float64, np.float32],
             ensure_all_finite=finite,
             estimator=self,
             input_name="X",
         )
+
+    def _table_matrix(self, frame: Any) -> np.ndarray:
+        """A table with the columns of training as a float matrix, or an error that names the others."""
+        try:
+            validate_data(self, frame, reset=False, skip_check_array=True)
+            return self.columns_.matrix(frame, unseen=self._unseen_category)
+        except ValueError as error:
+            if not hasattr(self, "feature_names_in_"):  # names that are not text are not compared
+                raise
+            difference = self.columns_.differences(frame)
+            if not difference:
+                raise
+            known = "" if str(error) in str(difference) else f"\n{error}"
+            raise ValueError(f"{type(self).__name__}: {difference}{known}") from None
 
     def _check_columns(self, columns: Columns) -> Columns:
         """Refuse categories where the method has no use for them, and say what to do."""
@@ -266,6 +234,56 @@ class BaseRanker(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return TrainingData(X, y, weight, _check_queries(qid, len(y)))
 
+
+class BaseRanker(InputChecks, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of all rankers.
+
+    Subclasses set the class attributes of `InputChecks`, implement `fit` with `_check_training` first and
+    `_set_threshold` last, and `_raw_scores(X)` on a checked matrix.
+    """
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> BaseRanker:
+        """Learn from rows `X` with labels `y`."""
+
+    @abstractmethod
+    def _raw_scores(self, X: Any) -> np.ndarray:
+        """Scores of checked rows before the threshold is subtracted."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score rows: the higher, the more likely a positive; above 0 is flagged.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        return self._raw_scores(self._check_rows(X)) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Flag rows: `classes_[1]` where `decision_function` is above 0, `classes_[0]` elsewhere."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Average precision of the ranking of `X` against labels `y`."""
+        from toprank.metrics import average_precision
+
+        scores = self.decision_function(X)
+        return average_precision(self._known_labels(y) > 0, scores, sample_weight=sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self._accepts_missing
+        tags.input_tags.sparse = self._accepts_sparse
+        tags.input_tags.categorical = self._accepts_categories
+        return tags
+
     # -- the last step of every fit --------------------------------------------------------------
 
     def _set_threshold(self, raw_scores: np.ndarray, data: TrainingData) -> None:
@@ -286,6 +304,10 @@ def threshold_for_positives(
     >>> threshold_for_positives(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
     2.5
     """
+    if sample_weight is not None and (sample_weight == 0).any():
+        present = sample_weight > 0  # absent rows have no say in where the cut lies
+        positive, scores = np.asarray(positive)[present], np.asarray(scores)[present]
+        sample_weight = sample_weight[present]
     ranked = RankedList.of(positive, scores, sample_weight)
     if ranked.n_groups == 1:
         return float(ranked.scores[0])

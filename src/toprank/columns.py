@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["Columns", "as_frame", "is_table"]
+__all__ = ["Columns", "SchemaDifference", "as_frame", "is_table"]
 
 
 def is_table(X: Any) -> bool:
@@ -38,6 +38,42 @@ def as_frame(X: Any) -> pd.DataFrame:
     if package == "pyarrow":
         return X.to_pandas()
     raise TypeError(f"expected a pandas, Polars or Arrow table, got {type(X).__name__}")
+
+
+@dataclass(frozen=True)
+class SchemaDifference:
+    """How the columns of a table differ from those of training.
+
+    Attributes
+    ----------
+    missing : tuple of str
+        Columns of training that the table does not have.
+    extra : tuple of str
+        Columns of the table that training did not have.
+    retyped : tuple of str
+        Columns that held one kind of cell in training and hold another now, with both kinds.
+
+    Examples
+    --------
+    >>> print(SchemaDifference(("amount",), ("Amount",), ()))
+    the columns differ from those of training: missing 'amount'; not in training 'Amount'
+    """
+
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    retyped: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.extra or self.retyped)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{label} {', '.join(map(repr, names))}"
+            for label, names in (("missing", self.missing), ("not in training", self.extra))
+            if names
+        ]
+        parts += list(self.retyped)
+        return f"the columns differ from those of training: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -99,10 +135,36 @@ class Columns:
             if values is None:
                 out[:, j] = _numbers(column, name)
             else:
-                codes = _codes(column, values)
+                codes = _codes(column, values, name)
                 unknown = np.where(column.isna().to_numpy(dtype=bool), np.nan, unseen)
                 out[:, j] = np.where(codes < 0, unknown, codes)
         return out
+
+    def differences(self, frame: pd.DataFrame) -> SchemaDifference:
+        """Compare the columns of `frame`, by name, with those of training.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> columns = Columns.of(pd.DataFrame({"amount": [9.5], "country": ["NL"]}))
+        >>> columns.differences(pd.DataFrame({"amount": ["much"], "city": ["Delft"]})).missing
+        ('country',)
+        """
+        names = [str(name) for name in frame.columns]
+        known = set(self.names)
+        retyped = []
+        for name, values in zip(self.names, self.categories, strict=True):
+            if name in names:
+                column = frame.iloc[:, names.index(name)]
+                try:
+                    _ = _numbers(column, name) if values is None else _codes(column, values, name)
+                except ValueError as error:
+                    retyped.append(str(error))
+        return SchemaDifference(
+            tuple(name for name in self.names if name not in names),
+            tuple(name for name in dict.fromkeys(names) if name not in known),
+            tuple(retyped),
+        )
 
 
 def _categories_of(column: pd.Series) -> np.ndarray | None:
@@ -131,22 +193,53 @@ def _sorted_values(values: np.ndarray) -> np.ndarray:
     return np.sort(np.array([str(v) for v in values.tolist()], dtype=np.str_))
 
 
-def _codes(column: pd.Series, values: np.ndarray) -> np.ndarray:
+def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
     """Position of each cell in `values`, -1 where missing or unknown."""
     cells: Any = column
     if values.dtype.kind == "U":
         cells = column.astype(object).map(str, na_action="ignore")
     elif isinstance(column.dtype, pd.CategoricalDtype):
         cells = column.astype(object)
-    return pd.Index(values).get_indexer(pd.Index(cells))
+    codes = pd.Index(values).get_indexer(pd.Index(cells))
+    if len(codes) and (codes < 0).all() and column.notna().any():
+        # one new category is no surprise; another kind of cell, none of them known, is a mistake
+        trained, now = _kind(pd.Index(values).dtype), _kind(_plain_dtype(column))
+        if trained != now:
+            raise ValueError(
+                f"column {name!r} held {trained} as categories in training but holds {now} "
+                f"(type {column.dtype})"
+            )
+    return codes
+
+
+def _plain_dtype(column: pd.Series) -> Any:
+    """The type of the cells themselves."""
+    dtype = column.dtype
+    return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+
+
+def _kind(dtype: Any) -> str:
+    """What cells of a type are, in a word."""
+    if pd.api.types.is_bool_dtype(dtype):
+        return "truth values"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return "numbers"
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return "dates or times"
+    return "text"
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """The cells of a numeric column as floats, NaN where missing."""
-    try:
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"column {name!r} held numbers in training but has cells that are not numbers "
-            f"(type {column.dtype}): {error}"
-        ) from None
+    trouble: Any = ""
+    if _kind(column.dtype) == "dates or times":  # NumPy would take them for counts of a time unit
+        trouble = "they are dates or times"
+    else:
+        try:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            trouble = error
+    raise ValueError(
+        f"column {name!r} held numbers in training but has cells that are not numbers "
+        f"(type {column.dtype}): {trouble}"
+    )

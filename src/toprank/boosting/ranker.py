@@ -125,7 +125,7 @@ class GradientBoostingRanker(BaseRanker):
     >>> from toprank import GradientBoostingRanker
     >>> X, y = make_classification(600, weights=[0.95], random_state=0)
     >>> model = GradientBoostingRanker(n_estimators=30, random_state=0).fit(X[:400], y[:400])
-    >>> model.score(X[400:], y[400:]) > 3 * y.mean()
+    >>> bool(model.score(X[400:], y[400:]) > 3 * y.mean())
     True
     """
 

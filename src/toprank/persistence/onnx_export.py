@@ -1,0 +1,290 @@
+"""Export to ONNX: boosted trees and rules over numeric columns, and linear scores.
+
+The graph takes a matrix of doubles `X` of shape (n_rows, n_columns) and gives `score`, the
+`decision_function` of each row. Missing cells are NaN. Boosted trees compare in single precision, as
+XGBoost does; sums over trees are rounded to single precision, which ONNX's operator for trees prescribes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["to_onnx"]
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # widely supported by runtimes
+LINEAR = (
+    "LogisticRanker", "RankSVM", "RankLS", "PartialAUCSVM", "PartialAUCRanker", "GreedyPAUC",
+)  # fmt: skip
+
+
+def to_onnx(model: Any) -> Any:
+    """Write a fitted ranker as an ONNX graph.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A GradientBoostingRanker or an ensemble of rules (RankBoost, PNormPush, PRankBoost,
+        PAUCBoost) over numeric columns, or a linear ranker.
+
+    Returns
+    -------
+    graph : onnx.ModelProto
+        Input `X`: doubles of shape (n_rows, n_columns). Output `score`: doubles of shape (n_rows,),
+        equal to `decision_function` up to rounding. Write it with ``onnx.save``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import LogisticRanker, to_onnx
+    >>> X, y = make_classification(200, random_state=0)
+    >>> graph = to_onnx(LogisticRanker().fit(X, y))
+    >>> [value.name for value in graph.graph.output]
+    ['score']
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    onnx = _require_onnx()
+    graph = _Graph(onnx)
+    name = type(model).__name__
+    if hasattr(model, "columns_") and model.columns_.is_category.any():
+        raise ValueError(
+            f"{name} was trained with categorical columns "
+            f"({', '.join(model.columns_.category_names())}), which the ONNX export does not take; "
+            "encode them as numbers before training"
+        )
+    if hasattr(model, "boosters_"):
+        raw = _boosted(graph, model)
+    elif hasattr(model, "bins_") and hasattr(model, "rounds_"):
+        raw = graph.trees("X", _rule_trees(model))
+    elif name in LINEAR and hasattr(model, "coef_") and getattr(model, "embedding_", None) is None:
+        raw = graph.node("MatMul", "X", graph.constant(model.coef_[:, None]))
+    else:
+        raise ValueError(
+            f"{_describe(model)} cannot be exported to ONNX; boosted trees and rules over numeric "
+            "columns and linear rankers can"
+        )
+    shifted = graph.node("Sub", raw, graph.constant(np.array([[model.offset_]])))
+    graph.node("Squeeze", shifted, graph.constant(np.array([1], dtype=np.int64)), output="score")
+    return graph.finish(model.n_features_in_, name)
+
+
+def _describe(model: Any) -> str:
+    """The model in words, with the part that is in the way."""
+    name = type(model).__name__
+    if hasattr(model, "expansion_"):
+        return f"{name} with a kernel"
+    if getattr(model, "embedding_", None) is not None:
+        return f"{name} with an embedding"
+    return f"the steps of a {name}" if name == "Pipeline" else name
+
+
+def _require_onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("the export needs the onnx package: install toprank[onnx]") from error
+    return onnx
+
+
+@dataclass
+class Trees:
+    """Nodes of binary trees over a matrix of doubles, in the columns of ONNX's operator.
+
+    An inner node asks `x <= value` or `x < value`; true leads to the first child.
+    """
+
+    trees: list[int] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    modes: list[str] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    second: list[int] = field(default_factory=list)
+    missing_first: list[int] = field(default_factory=list)
+    leaf_trees: list[int] = field(default_factory=list)
+    leaf_nodes: list[int] = field(default_factory=list)
+    leaf_values: list[float] = field(default_factory=list)
+
+    def split(
+        self, tree: int, node: int, column: int, mode: str, value: float,
+        children: tuple[int, int], missing_first: bool,
+    ) -> None:  # fmt: skip
+        """Add an inner node."""
+        self._add(tree, node, column, mode, value, children, missing_first)
+
+    def leaf(self, tree: int, node: int, value: float) -> None:
+        """Add a leaf."""
+        self._add(tree, node, 0, "LEAF", 0.0, (0, 0), False)
+        self.leaf_trees.append(tree)
+        self.leaf_nodes.append(node)
+        self.leaf_values.append(value)
+
+    def _add(
+        self, tree: int, node: int, column: int, mode: str, value: float,
+        children: tuple[int, int], missing_first: bool,
+    ) -> None:  # fmt: skip
+        self.trees.append(tree)
+        self.nodes.append(node)
+        self.columns.append(column)
+        self.modes.append(mode)
+        self.values.append(value)
+        self.first.append(children[0])
+        self.second.append(children[1])
+        self.missing_first.append(int(missing_first))
+
+
+class _Graph:
+    """An ONNX graph under construction."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, array: np.ndarray) -> str:
+        """Add a constant; return its name."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add an operation; return the name of its output."""
+        output = output or f"value_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def trees(self, source: str, trees: Trees) -> str:
+        """Add the sum of the leaves of some trees, of shape (n_rows, 1)."""
+        if not trees.leaf_values:  # no round was kept: every row scores 0
+            zero = self.constant(np.zeros((1, 1)))
+            total = self.node("ReduceSum", source, self.constant(np.array([1])), keepdims=1)
+            finite = self.node("IsNaN", total)  # only its shape matters
+            return self.node("Where", finite, zero, zero)
+        tensor = self.onnx.helper.make_tensor
+        double = self.onnx.TensorProto.DOUBLE
+        numbers = {
+            "nodes_values_as_tensor": trees.values,
+            "target_weights_as_tensor": trees.leaf_values,
+        }
+        total = self.node(
+            "TreeEnsembleRegressor",
+            source,
+            domain="ai.onnx.ml",
+            n_targets=1,
+            nodes_treeids=trees.trees,
+            nodes_nodeids=trees.nodes,
+            nodes_featureids=trees.columns,
+            nodes_modes=trees.modes,
+            nodes_truenodeids=trees.first,
+            nodes_falsenodeids=trees.second,
+            nodes_missing_value_tracks_true=trees.missing_first,
+            target_treeids=trees.leaf_trees,
+            target_nodeids=trees.leaf_nodes,
+            target_ids=[0] * len(trees.leaf_nodes),
+            **{name: tensor(name, double, [len(v)], v) for name, v in numbers.items()},
+        )
+        return self.node("Cast", total, to=double)  # the operator rounds its sums
+
+    def finish(self, n_columns: int, name: str) -> Any:
+        """The checked model."""
+        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        graph = helper.make_graph(
+            self.nodes,
+            name,
+            [helper.make_tensor_value_info("X", double, [None, n_columns])],
+            [helper.make_tensor_value_info("score", double, [None])],
+            initializer=self.constants,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="toprank")
+        model.ir_version = IR_VERSION
+        self.onnx.checker.check_model(model)
+        return model
+
+
+def _boosted(graph: _Graph, model: Any) -> str:
+    """The mean of the boosters, which compare in single precision."""
+    onnx = graph.onnx
+    single = graph.node("Cast", "X", to=onnx.TensorProto.FLOAT)
+    if model.trained_on_sparse_:  # what a sparse matrix leaves out is missing
+        zero = graph.node("Equal", single, graph.constant(np.zeros(1, dtype=np.float32)))
+        single = graph.node("Where", zero, graph.constant(np.full(1, np.nan, np.float32)), single)
+    cells = graph.node("Cast", single, to=onnx.TensorProto.DOUBLE)
+    first, *others = (graph.trees(cells, _booster_trees(booster)) for booster in model.boosters_)
+    total = first
+    for other in others:
+        total = graph.node("Add", total, other)
+    return graph.node("Div", total, graph.constant(np.array([[float(len(model.boosters_))]])))
+
+
+def _booster_trees(booster: Any) -> Trees:
+    """The trees of a booster; a cell below the threshold goes left."""
+    learner = json.loads(bytes(booster.save_raw(raw_format="json")))["learner"]
+    trees = Trees()
+    for t, tree in enumerate(learner["gradient_booster"]["model"]["trees"]):
+        left, right = tree["left_children"], tree["right_children"]
+        thresholds = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+        for node, value in enumerate(thresholds.tolist()):
+            if left[node] == -1:
+                trees.leaf(t, node, value)
+            else:
+                children, default = (left[node], right[node]), bool(tree["default_left"][node])
+                column = tree["split_indices"][node]
+                trees.split(t, node, column, "BRANCH_LT", value, children, default)
+    base = float(learner["learner_model_param"]["base_score"].strip("[]"))
+    if base:
+        trees.leaf(len(learner["gradient_booster"]["model"]["trees"]), 0, base)
+    return trees
+
+
+def _rule_trees(model: Any) -> Trees:
+    """Each round as a chain: a row passes one literal after the other until one fails."""
+    from toprank.rules.scoring import PathLookup
+
+    lookup = PathLookup.of(model.bins_, model.rounds_)
+    trees = Trees()
+    for t in range(len(model.rounds_)):
+        start, stop = int(lookup.starts[t]), int(lookup.starts[t + 1])
+        literals = range(start, stop)
+        values = [0.0, *lookup.values[start:stop].tolist()]
+        for k, literal in enumerate(literals):
+            column = int(lookup.used[lookup.columns[literal]])
+            cuts = model.bins_.cuts[column]
+            test = _threshold(lookup.members[literal], cuts)
+            passed, failed = 2 * k + 2, 2 * k + 1
+            children = (passed, failed) if test.low else (failed, passed)
+            missing_first = test.missing == test.low
+            trees.split(t, 2 * k, column, "BRANCH_LEQ", test.value, children, missing_first)
+            trees.leaf(t, failed, values[k])
+        trees.leaf(t, 2 * len(literals), values[-1])
+    return trees
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A literal over bins as a threshold: it holds up to `value` (`low`) or above it."""
+
+    value: float
+    low: bool
+    missing: bool
+
+
+def _threshold(members: np.ndarray, cuts: Sequence[float]) -> _Test:
+    """Read the threshold off the bins in which a literal on a column of numbers holds.
+
+    Bin k holds the cells in (cuts[k - 1], cuts[k]]; the last one, all above the last cut.
+    """
+    n_bins = len(cuts) + 1
+    inside = members[:n_bins].astype(bool)
+    changes = np.flatnonzero(inside[1:] != inside[:-1])
+    missing = bool(members[255])
+    if len(changes) == 0:  # holds in all bins or in none
+        return _Test(np.inf, bool(inside[0]), missing)
+    assert len(changes) == 1, "a literal on a column of numbers is one threshold"
+    return _Test(float(cuts[changes[0]]), bool(inside[0]), missing)
