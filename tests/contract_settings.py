@@ -7,11 +7,21 @@ from typing import Any
 from toprank.registry import estimator
 
 # Parameters that keep the checks quick; names not listed use their defaults.
-SMALL: dict[str, dict[str, Any]] = {}
+SMALL: dict[str, dict[str, Any]] = {
+    "GradientBoostingRanker": {
+        "n_estimators": 20,
+        "learning_rate": 0.3,
+        "min_child_weight": 0.1,
+        "n_jobs": 1,
+    },
+    "RankingForest": {"n_estimators": 15},
+}
 
 # Estimators for which a weight is not exactly a copy, with the reason: scikit-learn's two checks of
 # that equivalence are expected to fail and quality over seeds is tested instead.
-DRAWS: dict[str, str] = {}
+DRAWS: dict[str, str] = {
+    "RankingForest": "each tree draws its rows",
+}
 
 
 def small(name: str, **parameters: Any) -> Any:

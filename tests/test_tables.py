@@ -118,7 +118,11 @@ def test_missing_cells_and_hash_signs(tmp_path):
         ("latin.csv", "y,name\n1,caf\xe9\n0,x\n".encode("latin-1"), "not UTF-8"),
         ("cut.parquet", b"PAR1\x00\x01", "cannot be read"),
         ("text.parquet", b"y,score\n1,2\n" * 10, "cannot be read"),
-        ("cut.csv.gz", gzip.compress(b"y,score\n" + b"1,2\n" * 5000)[:40], "cannot be read"),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"y,score\n" + b"1,2\n" * 5000, mtime=0)[:40],
+            "cannot be read",
+        ),
         ("ragged.csv", b"y,score\n1,2\n1,2,3,4\n5\n", "number of cells"),
         ("ragged2.csv", b"y,score\n" + b"1,2\n" * 500 + b"1,2,3\n", "cannot be read"),
         ("table.xlsx", b"anything", "unknown extension"),

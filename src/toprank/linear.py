@@ -42,7 +42,7 @@ class LogisticRanker(BaseRanker):
     >>> from toprank import LogisticRanker
     >>> X, y = make_classification(500, weights=[0.9], random_state=0)
     >>> round(LogisticRanker().fit(X, y).score(X, y), 2)
-    0.75
+    0.8
     """
 
     _accepts_sparse = True

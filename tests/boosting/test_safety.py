@@ -48,7 +48,7 @@ def test_five_thousand_deep_rounds_stay_finite(objective: str) -> None:
     scores = model.decision_function(X)
     assert np.isfinite(scores).all()
     assert np.abs(scores).max() <= 2 * rounds * rate * step
-    assert model.score(X, y) > 3 * y.mean()
+    assert model.score(X, y) > 2 * y.mean()
 
 
 @every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sklearn import config_context
@@ -62,4 +63,27 @@ def get_scorer(name: str, **parameters: Any) -> Any:
     return scorer
 
 
-SCORERS: dict[str, Any] = {name: get_scorer(name) for name in [*METRICS, "preference_auc"]}
+class _Scorers(Mapping[str, Any]):
+    """Scorers by name, each made when it is asked for.
+
+    Libraries that extend scikit-learn's metadata routing when they are imported (imbalanced-learn) break
+    routed scorers that were made before; one made on demand knows what is there.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names():
+            raise KeyError(name)
+        return get_scorer(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    @staticmethod
+    def _names() -> list[str]:
+        return [*METRICS, "preference_auc"]
+
+
+SCORERS: Mapping[str, Any] = _Scorers()

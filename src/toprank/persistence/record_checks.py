@@ -232,7 +232,7 @@ def _cell_order(order: Any) -> None:
     within(exactly(order.places, np.int64, (n,), "the places of a consensus"), 0, n, "a place")
     exactly(order.multipliers, np.uint64, (n_trees,), "the multipliers of a consensus")
     n_ranks = n if order.distance == "kendall" else 0
-    finite(exactly(order.ranks, np.float64, (n_ranks, n_trees), "the ranks of cells"), "a rank")
+    finite(exactly(order.ranks, np.float32, (n_ranks, n_trees), "the ranks of cells"), "a rank")
     for ranks in order.node_ranks:
         finite(exactly(ranks, np.float64, (None,), "the ranks of leaves"), "a rank")
 

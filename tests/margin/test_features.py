@@ -1,0 +1,112 @@
+"""Scaling of columns, kernels as features, the draw of landmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
+
+from toprank.margin import kernels
+from toprank.margin.kernels import KernelMap, choose_landmarks
+from toprank.margin.scaling import Scaling, column_moments
+
+
+def test_moments_equal_those_of_copies(rng: np.random.Generator, monkeypatch) -> None:
+    X = rng.normal(size=(50, 4)) * [1, 1e-5, 1e7, 0] + [0, 3, -1e7, 5]
+    X[rng.random(X.shape) < 0.3] = 0
+    weight = rng.integers(0, 3, 50).astype(float)
+    copies = np.repeat(X, weight.astype(int), axis=0)
+    monkeypatch.setattr("toprank.margin.scaling._BLOCK", 30)  # several blocks
+    for rows in (X, X.astype(np.float64, order="F"), sparse.csr_matrix(X)):
+        mean, variance = column_moments(rows, weight)
+        np.testing.assert_allclose(mean, copies.mean(axis=0), rtol=1e-10)
+        np.testing.assert_allclose(variance, copies.var(axis=0), rtol=1e-8)
+
+
+def test_scaling_equals_scikit_learn(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(40, 3)) * [1, 100, 1e-3] + [5, 0, 1]
+    np.testing.assert_allclose(Scaling.of(X).apply(X), StandardScaler().fit_transform(X))
+    rows = sparse.csr_matrix(np.where(np.abs(X) < 1, 0, X))
+    expected = StandardScaler(with_mean=False).fit_transform(rows)
+    np.testing.assert_allclose(Scaling.of(rows).apply(rows).toarray(), expected.toarray())
+    off = Scaling.of(X, enabled=False).apply(X)
+    np.testing.assert_array_equal(off, X)
+    assert off is not X
+
+
+def test_constant_columns_do_not_blow_up() -> None:
+    X = np.full((1000, 2), 0.1)
+    X[:, 1] = 1e15
+    scaled = Scaling.of(X).apply(X)
+    assert np.abs(scaled).max() <= 1.0
+
+
+@pytest.mark.parametrize("kernel", kernels.KERNELS)
+def test_features_of_all_rows_reproduce_the_kernel(kernel: str, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    kernel_map = KernelMap.of(X, X[:, 0] > 0, None, Scaling.of(X), kernel=kernel, random_state=0)
+    features = kernel_map.transform(X)
+    exact = kernel_map.function(X, Scaling.of(X).apply(X))
+    np.testing.assert_allclose(features @ features.T, exact, atol=1e-6)
+    rows = sparse.csr_matrix(X)
+    plain = Scaling.of(X, enabled=False)
+    of_rows = KernelMap.of(rows, X[:, 0] > 0, None, plain, kernel=kernel, random_state=0)
+    features = of_rows.transform(rows)
+    np.testing.assert_allclose(features @ features.T, of_rows.function(X, X), atol=1e-6)
+
+
+def test_the_nystroem_kernel_is_exact_on_its_landmarks(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(500, 4))
+    kernel_map = KernelMap.of(
+        X, X[:, 0] > 1, None, Scaling.of(X), exact_rows=0, n_components=40, random_state=0
+    )
+    Z = Scaling.of(X).apply(X)
+    chosen = [int(np.flatnonzero((row == Z).all(axis=1))[0]) for row in kernel_map.landmarks]
+    features = kernel_map.transform(X)
+    exact = rbf_kernel(Z, gamma=kernel_map.function.gamma)
+    np.testing.assert_allclose(features[chosen] @ features.T, exact[chosen], atol=1e-6)
+    assert kernel_map.function.gamma == pytest.approx(1 / 4)  # four columns of variance 1
+
+
+def test_many_features_are_kept_in_single_precision(monkeypatch) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    kernel_map = KernelMap.of(X, X[:, 0] > 0, None, Scaling.of(X), random_state=0)
+    double = kernel_map.transform(X)
+    monkeypatch.setattr(kernels, "_DOUBLE_LIMIT", 100)
+    single = kernel_map.transform(X)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, double, rtol=1e-6, atol=1e-7)
+
+
+def test_landmarks_ignore_copies_and_order_and_balance_the_classes(
+    rng: np.random.Generator,
+) -> None:
+    X = np.round(rng.normal(size=(3000, 3)), 2)
+    positive = rng.random(3000) < 0.02
+    settings = {"n_components": 50, "exact_rows": 100, "random_state": 5}
+    chosen = choose_landmarks(X, positive, **settings)
+    assert len(chosen) == 50
+    assert positive[chosen].sum() == 25
+    order = np.concatenate([rng.permutation(3000), rng.integers(0, 3000, 2000)])
+    again = order[choose_landmarks(X[order], positive[order], **settings)]
+    np.testing.assert_array_equal(X[again], X[chosen])
+    as_rows = choose_landmarks(sparse.csr_matrix(X), positive, **settings)
+    np.testing.assert_array_equal(as_rows, chosen)
+    other = choose_landmarks(X, positive, **{**settings, "random_state": 6})
+    assert not np.array_equal(other, chosen)
+    few = choose_landmarks(X, np.arange(3000) < 3, **settings)
+    assert (few < 3).sum() == 3
+    assert len(few) == 50
+
+
+def test_a_minus_zero_is_a_zero() -> None:
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]])
+    assert len(choose_landmarks(X, np.array([True, False, False]), random_state=0)) == 2
+
+
+def test_a_kernel_of_zeros_is_refused() -> None:
+    X = np.zeros((4, 2))
+    with pytest.raises(ValueError, match="zero on all rows"):
+        KernelMap.of(X, np.arange(4) > 1, None, Scaling.of(X), kernel="linear")

@@ -1,0 +1,335 @@
+"""Bins, stumps and clauses of tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_rules import best_stump_strength, curve_area, greedy_clause
+
+from toprank.columns import Columns
+from toprank.rule import Literal, Rule
+from toprank.rules.bins import MISSING, OTHER, Bins, boolean_columns
+from toprank.rules.boosters import initial_weights
+from toprank.rules.clauses import ClauseSource, TableRefiner, simplified
+from toprank.rules.search import Limits, climb
+from toprank.rules.source import draw_seed
+from toprank.rules.stumps import StumpSource
+from toprank.rules.workers import Workers, thread_count
+
+
+def mixed_table(rng, n=150):
+    """Numbers with ties and gaps, categories, truth values, missing cells; y depends on them."""
+    frame = pd.DataFrame(
+        {
+            "amount": rng.normal(size=n).round(1),
+            "age": rng.integers(0, 5, n).astype(float),
+            "country": rng.choice(["NL", "DE", "XX"], n),
+            "flag": rng.random(n) < 0.3,
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.2, "country"] = None
+    risky = (frame["amount"] > 0.5) & (frame["country"] == "XX")
+    y = (risky.to_numpy() & (rng.random(n) < 0.8) | (rng.random(n) < 0.05)).astype(float)
+    y[:2] = 0, 1
+    return frame, y
+
+
+def binned(frame, y, weights=None, **options):
+    columns = Columns.of(frame)
+    X = columns.matrix(frame, unseen=-1.0)
+    bins = Bins.of(X, y, weights, columns, is_boolean=boolean_columns(frame), **options)
+    return bins, bins.codes(X)
+
+
+# -- bins ------------------------------------------------------------------------------------------
+
+
+def test_few_values_are_all_kept_apart():
+    X = np.array([[3.0], [1.0], [2.0], [np.nan], [2.0]])
+    bins = Bins.of(X, np.array([1, 0, 1, 0, 0]), None, Columns.numeric(1))
+    assert bins.cuts[0].tolist() == [1.5, 2.5]
+    assert bins.codes(X)[0].tolist() == [2, 0, 1, MISSING, 1]
+
+
+def test_neighbouring_floats_are_kept_apart():
+    low = 1.0
+    high = np.nextafter(low, 2)
+    X = np.array([[low], [high]])
+    bins = Bins.of(X, np.array([0, 1]), None, Columns.numeric(1))
+    assert bins.codes(X)[0].tolist() == [0, 1]
+    huge = np.array([[-1.7e308], [1.7e308]])
+    bins = Bins.of(huge, np.array([0, 1]), None, Columns.numeric(1))
+    assert np.isfinite(bins.cuts[0]).all()
+    assert bins.codes(huge)[0].tolist() == [0, 1]
+
+
+def test_rare_positives_get_half_of_the_cut_points(rng):
+    y = np.zeros(50_000)
+    y[:100] = 1
+    X = rng.normal(size=(50_000, 1))
+    X[:100] += 6
+    bins = Bins.of(X, y, None, Columns.numeric(1), max_bins=64)
+    assert bins.n_cuts[0] == 63
+    assert (bins.cuts[0] > 4.5).sum() > 25
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40))
+@settings(max_examples=30, deadline=None)
+def test_weights_place_cuts_like_copies_and_codes_like_searchsorted(seed, max_bins):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 2)).round(1)
+    X[rng.random((80, 2)) < 0.1] = np.nan
+    y = np.r_[0, 1, rng.integers(0, 2, 78)]
+    weights = rng.integers(1, 4, 80)
+    columns = Columns.numeric(2)
+    weighted = Bins.of(X, y, weights.astype(float), columns, max_bins=max_bins)
+    copies = np.repeat(np.arange(80), weights)
+    copied = Bins.of(X[copies], y[copies], None, columns, max_bins=max_bins)
+    codes = weighted.codes(X, n_jobs=2)
+    for j in range(2):
+        assert np.array_equal(weighted.cuts[j], copied.cuts[j])
+        assert len(weighted.cuts[j]) < max_bins
+        present = ~np.isnan(X[:, j])
+        expected = np.searchsorted(weighted.cuts[j], X[present, j])
+        assert np.array_equal(codes[j, present], expected)
+        assert (codes[j, ~present] == MISSING).all()
+
+
+def test_many_rows_are_sampled_and_still_split_alike(rng):
+    y = (rng.random(300_000) < 0.01).astype(float)
+    X = rng.normal(size=(300_000, 1))
+    cuts = [
+        Bins.of(X, y, None, Columns.numeric(1), random=np.random.RandomState(seed)).cuts[0]
+        for seed in (0, 1)
+    ]
+    assert len(cuts[0]) == len(cuts[1]) == 254
+    assert np.abs(cuts[0] - cuts[1])[20:-20].max() < 0.1
+
+
+def test_rare_and_unseen_categories_share_a_bin():
+    values = [f"v{k:03d}" for k in range(300)]
+    frame = pd.DataFrame({"place": values + values[:100] * 3})
+    y = np.arange(len(frame)) % 2
+    columns = Columns.of(frame)
+    X = columns.matrix(frame, unseen=-1.0)
+    bins = Bins.of(X, y, None, columns)
+    codes = bins.codes(X)[0]
+    assert len(bins.cuts[0]) == OTHER
+    assert (codes[:100] < OTHER).all()
+    assert (codes == OTHER).sum() == 300 - OTHER
+    new = columns.matrix(pd.DataFrame({"place": ["nowhere", None, "v001"]}), unseen=-1.0)
+    assert bins.codes(new)[0].tolist() == [OTHER, MISSING, 1]
+
+
+def test_an_unknown_column_in_a_literal_is_named(rng):
+    bins, _ = binned(*mixed_table(rng))
+    with pytest.raises(ValueError, match=r"'salary'.*amount, age"):
+        bins.members(Literal("salary", ">", 1.0))
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_literals_hold_in_their_bins_as_in_the_table(seed):
+    rng = np.random.default_rng(seed)
+    frame, y = mixed_table(rng, 60)
+    bins, codes = binned(frame, y)
+    literals = [bins.is_missing(1), Literal("country", "not in", ("NL",), True)]
+    literals += [
+        bins.equals(2, 0),
+        Literal("country", "in", ("DE", "XX")),
+        Literal("age", "is present"),
+    ]
+    for j in (0, 1, 3):
+        cut = int(rng.integers(bins.n_cuts[j]))
+        missing = bool(rng.integers(2))
+        literals += [
+            bins.at_most(j, cut, or_missing=missing),
+            bins.above(j, cut, or_missing=missing),
+        ]
+    for literal in literals:
+        column, member = bins.members(literal)
+        assert np.array_equal(member[codes[column]] > 0, Rule((literal,)).mask(frame)), literal
+
+
+# -- stumps ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_the_best_stump_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    frame, y = mixed_table(rng, 40)
+    weights = initial_weights(y, rng.random(40) + 0.01, 1.0)
+    bins, codes = binned(frame, y)
+    found = StumpSource(bins, codes).best(y, weights)
+    X = bins.columns.matrix(frame)
+    expected = best_stump_strength(X.T, bins.columns.is_category, y, weights)
+    assert found.score == pytest.approx(expected)
+    assert found.score > 0
+    mask = found.rules[0].mask(frame)
+    assert np.array_equal(mask, found.depth > 0)
+    assert found.positives[0] == pytest.approx(weights[mask & (y == 1)].sum())
+    assert found.negatives[0] == pytest.approx(weights[mask & (y == 0)].sum())
+
+
+def test_stumps_on_rare_categories_reach_those_without_a_bin():
+    # the first 254 values are common and negative, the rest rare and positive
+    place = [f"v{k:03d}" for k in range(254)] * 4 + [f"w{k:02d}" for k in range(20)]
+    frame = pd.DataFrame({"place": place})
+    y = np.r_[np.zeros(254 * 4), np.ones(20)]
+    y[0] = 1
+    bins, codes = binned(frame, y, max_bins=40)
+    found = StumpSource(bins, codes).best(y, initial_weights(y, None, 1.0))
+    assert np.array_equal(found.rules[0].mask(frame), found.depth > 0)
+    assert found.rules[0].literals[0].operator in {"in", "not in"}
+
+
+def test_stumps_only_look_at_their_columns(rng):
+    frame, y = mixed_table(rng)
+    bins, codes = binned(frame, y)
+    weights = initial_weights(y, None, 1.0)
+    found = StumpSource(bins, codes, columns=[1]).best(y, weights)
+    assert found.rules[0].literals[0].column == "age"
+    with pytest.raises(ValueError, match="'auc' alone"):
+        StumpSource(bins, codes).best(y, weights, "clause")
+
+
+def test_threads_do_not_change_the_sums(rng):
+    X, y = rng.normal(size=(60_000, 9)), (rng.random(60_000) < 0.1).astype(float)
+    bins = Bins.of(X, y, None, Columns.numeric(9))
+    codes = bins.codes(X)
+    weights = initial_weights(y, rng.random(60_000), 1.0)
+    alone = StumpSource(bins, codes).best(y, weights)
+    with Workers(3) as workers:
+        together = StumpSource(bins, codes, workers).best(y, weights)
+        path = ClauseSource(bins, codes, np.random.RandomState(1), workers=workers)
+        threaded = path.best(y, weights)
+    single = ClauseSource(bins, codes, np.random.RandomState(1)).best(y, weights)
+    assert alone.score == together.score
+    assert alone.rules == together.rules
+    assert threaded.rules == single.rules
+    assert threaded.score == single.score
+
+
+def test_thread_counts():
+    assert thread_count(1) == 1
+    assert thread_count(None) == thread_count(-1) >= 1
+    assert thread_count(-100) == 1
+    with pytest.raises(ValueError, match="n_jobs"):
+        thread_count(0)
+
+
+# -- clauses ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", ["auc", "clause", "path"])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=12, deadline=None)
+def test_the_search_is_the_naive_greedy_search(score, seed):
+    rng = np.random.default_rng(seed)
+    frame, y = mixed_table(rng, 60)
+    frame = frame.drop(columns="flag")
+    weights = initial_weights(y, rng.random(60) + 0.1, 5.0)
+    bins, codes = binned(frame, y)
+    row = int(rng.choice(np.flatnonzero(y == 1)))
+    totals = weights[y == 1].sum(), weights[y == 0].sum()
+
+    def point(mask):
+        return weights[mask & (y == 1)].sum(), weights[mask & (y == 0)].sum()
+
+    def quality(masks):
+        tp, fp = point(masks[-1])
+        if score == "auc":
+            return tp / totals[0] - fp / totals[1]
+        chosen = masks if score == "path" else masks[-1:]
+        return curve_area([point(mask) for mask in chosen], *totals)
+
+    source = ClauseSource(bins, codes, np.random.RandomState(0))
+    refiner = TableRefiner(source, y > 0, weights, row)
+    found = climb(refiner, *totals, score, Limits(3))
+    cuts = [
+        np.empty(0) if c else b for c, b in zip(bins.columns.is_category, bins.cuts, strict=True)
+    ]
+    path, best = greedy_clause(frame, row, cuts, y, weights, quality, 3)
+    if found is None:
+        assert not path
+        return
+    assert found.score == pytest.approx(best, abs=1e-6)
+    assert len(found.rules) == len(path)
+    for k, (rule, mask) in enumerate(zip(found.rules, path, strict=True)):
+        assert (found.positives[k], found.negatives[k]) == pytest.approx(point(mask))
+        assert np.array_equal(rule.mask(frame), found.depth > k)
+        assert rule.mask(frame)[row]
+
+
+def test_limits_stop_the_search(rng):
+    frame, y = mixed_table(rng, 400)
+    bins, codes = binned(frame, y)
+    weights = initial_weights(y, None, 10.0)
+
+    def search(**limits):
+        source = ClauseSource(bins, codes, np.random.RandomState(3), Limits(**limits))
+        return source.best(y, weights, "path")
+
+    assert len(search(max_length=1).rules) == 1
+    long = search(max_length=8)
+    assert len(long.rules) > 1
+    one_step = search(max_length=1).n_evaluated
+    assert search(max_length=8, max_evaluated=one_step).n_evaluated == one_step
+    assert search(max_length=8, max_seconds=1e-9) is None
+
+
+def test_simplified_rules_keep_their_mask():
+    frame = pd.DataFrame({"x": np.arange(10.0), "c": list("ababababab")})
+    rule = Rule()
+    for literal in (
+        Literal("x", ">", 1.0),
+        Literal("c", "=", "a"),
+        Literal("x", ">", 3.0),
+        Literal("x", "<=", 8.0),
+    ):
+        longer = rule & literal
+        shorter = simplified(rule, literal)
+        assert np.array_equal(longer.mask(frame), shorter.mask(frame))
+        rule = shorter
+    assert str(rule) == "c = 'a' and x > 3 and x <= 8"
+
+
+def test_seeds_are_drawn_by_weight(rng):
+    rows = np.array([2, 5, 7])
+    weights = np.zeros(8)
+    weights[rows] = 1.0, 0.0, 3.0
+    random = np.random.RandomState(0)
+    drawn = np.array([draw_seed(rows, weights, random) for _ in range(4_000)])
+    assert set(drawn) == {2, 7}
+    assert (drawn == 7).mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_seeds_do_not_depend_on_row_order_or_on_copies(rng):
+    frame, y = mixed_table(rng, 200)
+    order = rng.permutation(200)
+    weights = rng.integers(1, 4, 200).astype(float)
+    copies = np.repeat(np.arange(200), weights.astype(int))
+    copies = rng.permutation(copies)
+    answers = []
+    for rows, weight in ((np.arange(200), weights), (order, weights[order]), (copies, None)):
+        part = frame.iloc[rows].reset_index(drop=True)
+        sample = np.ones(len(rows)) if weight is None else weight
+        bins, codes = binned(part, y[rows], weight)
+        source = ClauseSource(bins, codes, np.random.RandomState(5))
+        now = initial_weights(y[rows], sample, 9.0)
+        answers.append([source.best(y[rows], now, "clause").rules for _ in range(8)])
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_nothing_to_find_is_none():
+    y = np.array([1.0, 0, 0, 1])
+    bins = Bins.of(np.zeros((4, 2)), y, None, Columns.numeric(2))
+    codes = bins.codes(np.zeros((4, 2)))
+    weights = initial_weights(y, None, 1.0)
+    assert ClauseSource(bins, codes, np.random.RandomState(0)).best(y, weights) is None
+    assert StumpSource(bins, codes).best(y, weights) is None
