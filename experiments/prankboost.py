@@ -72,6 +72,19 @@ Published (table 2 of the paper, %; private data, so only the direction can be c
 """
 
 
+CHOICES = """\
+How the settings were chosen: the exact step with half its length was picked, out of three step rules, by
+the test AURPC of Clause, Path and Mix1 on the first two folds of creditcard_fraud, letter_img_z and
+covtype_4_vs_2 (and of ijcnn1, which is not below). Those folds are among the ones averaged here, so on
+these three sets the 'exact steps' rows of PRankBoost are flattered by the choice. w8a,
+heart_cleveland_4_vs_all and covtype_4_vs_rest_nominal had no part in it and are the fair comparison. The
+limit of 6 literals was set beforehand; 3, 4, 6 and 10 were tried on the first fold of the same sets and
+no figure here comes from another limit. The variants of the paper have nothing that was tuned, and
+neither has 'RankBoost, exact steps': it was given no shorter step, so the two 'exact steps' rows did not
+get the same care.
+"""
+
+
 @lru_cache(maxsize=2)
 def load(name: str) -> tuple[Any, np.ndarray]:
     """Features and labels of a data set."""
@@ -154,8 +167,12 @@ def table_of(results: Results, data: str, rounds: int) -> str:
 
 
 def _by_repeat(results: Results, data: str, method: str, rounds: int) -> dict[int, dict[str, Any]]:
-    found = results.select(data=data, method=method, rounds=rounds)
-    return {cell["cell"]["repeat"]: cell for cell in found}
+    """Cells of a method by fold: only folds that every method has finished, so that means compare."""
+    folds: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in METHODS}
+    for cell in results.select(data=data, rounds=rounds):
+        folds[cell["cell"]["method"]][cell["cell"]["repeat"]] = cell
+    complete = set.intersection(*(set(own) for own in folds.values()))
+    return {repeat: folds[method][repeat] for repeat in sorted(complete)}
 
 
 def plot_curves(results: Results, rounds: int, path: Any) -> None:
@@ -212,9 +229,21 @@ def verdict(results: Results, rounds: int) -> str:
         best = max(means, key=lambda method: means[method])
         lines.append(
             f"- {name}: above RankBoost: {', '.join(above) or 'none'}; "
-            f"best of all: {best} ({means[best]:.4f})."
+            f"best of all: {best} ({means[best]:.4f}). After 10 weak learners: "
+            + ", ".join(
+                f"{method} {_early(results, name, method, rounds):.3f}"
+                for method in ("RankBoost", "Clause", "Path", "Mix1", "Mix2", "Mix3")
+            )
+            + "."
         )
     return "\n".join(lines) + "\n"
+
+
+def _early(results: Results, data: str, method: str, rounds: int) -> float:
+    """Mean AURPC after ten weak learners."""
+    place = CHECKPOINTS.index(10)
+    cells = _by_repeat(results, data, method, rounds).values()
+    return float(np.mean([cell["curve"][min(place, len(cell["curve"]) - 1)][1] for cell in cells]))
 
 
 def write_report(results: Results, rounds: int, folder: Any = ROOT / "results") -> None:
@@ -233,6 +262,7 @@ def write_report(results: Results, rounds: int, folder: Any = ROOT / "results") 
             "in the paper: alpha minimises the loss over pairs along the weak ranker (for Clause, half "
             "of that step is taken).\n"
         ),
+        CHOICES,
         PUBLISHED,
         "## Ours\n",
         *(table_of(results, n, rounds) for n in DATA if results.select(data=n, rounds=rounds)),

@@ -62,8 +62,9 @@ def main() -> None:
     table = markdown_table(["data", "method", "training seconds", *FIGURES], rows)
     (ROOT / "results" / "sgbap_large.md").write_text(
         "# Where the published runs did not finish\n\n"
-        f"{options.rounds} rounds with default trees, all cores of one machine. Frery et al. (2017) stopped "
-        "LambdaMART-AP and SGBAPsig at 86,000 s on w8a and on their 2,000,000 private payments.\n\n" + table
+        f"{options.rounds} rounds with default trees, all cores of one machine. Frery et al. (2017) "
+        "stopped LambdaMART-AP and SGBAPsig at 86,000 s on w8a and on 2,000,000 private payments.\n\n"
+        + table
     )
     print(table)
 

@@ -2,9 +2,10 @@
 
 Everything is laid out by place in the ranked list: query after query, descending scores inside
 each. Each place has a code; sums run over the sources (places with one code) and are read at the
-targets (places with another code, or the same). With `u = exp(-|f_source - f_target|)`, the running
-state `moments[v, k]` is the sum over the sources consumed so far of `W[v] * u**(k + 1)` seen from a
-reference score, `totals[v]` of `W[v]` and `distances[v]` of `W[v] * |f_source - reference|`.
+targets (places with another code, or the same). `state[v]` holds running sums over the sources
+consumed so far, seen from a reference score: with `u = exp(-|f_source - reference|)`, the first
+`POWERS` are the sums of `W[v] * u**(k + 1)`, the next is that of `W[v]`, and the last that of
+`W[v] * |f_source - reference|`.
 
 There are two ways of weighing pairs. Plain: one result for each vector of source weights `W[v]`.
 By worth: one result, with pair weight `W[0] * (worth of the higher - worth of the lower place)`; this
@@ -288,6 +289,22 @@ def _double_loop(
 
 
 @njit(cache=True, nogil=True)
+def _count(codes, code):
+    n = 0
+    for k in range(len(codes)):
+        n += codes[k] == code
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _has_ties(scores, following):
+    n = 0
+    for k in range(len(scores)):
+        n += scores[k] == following[k]
+    return n > 0
+
+
+@njit(cache=True, nogil=True)
 def pair_pass(
     scores, starts, codes, target_code, source_code, W, upper, lower, by_worth, one_side, family,
     coefficients, modes, pairs_per_row, factors, out,
@@ -306,13 +323,13 @@ def pair_pass(
     tied = np.array([0.5 if family == SIGMOID else math.log(2.0), 0.25])
     for q in range(len(starts) - 1):
         lo, hi = starts[q], starts[q + 1]
-        n_targets = n_sources = 0
-        for k in range(lo, hi):
-            n_targets += codes[k] == target_code
-            n_sources += codes[k] == source_code
+        n_targets, n_sources = _count(codes[lo:hi], target_code), _count(codes[lo:hi], source_code)
         if n_targets == 0 or n_sources == 0:
             continue
-        if one_side == 0 and not by_worth:
+        tied_rows = source_code == target_code or _has_ties(
+            scores[lo : hi - 1], scores[lo + 1 : hi]
+        )
+        if one_side == 0 and not by_worth and tied_rows:
             _add_ties(scores, codes, lo, hi, target_code, source_code, W, tied, factors, out)
         if n_targets * n_sources <= pairs_per_row * (n_targets + n_sources):
             n_sources = 0

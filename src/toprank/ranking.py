@@ -86,11 +86,13 @@ class RankedList:
         scores = np.ascontiguousarray(scores)
         positive = np.asarray(y) > 0
         if sample_weight is None:
-            groups = _merge_classes(np.sort(scores[positive]), np.sort(scores[~positive]))
-            return cls(*groups, row_scores=scores)
+            by_class = np.sort(scores[positive]), np.sort(scores[~positive])
+            distinct, ends, positives, negatives = _merge_classes(*by_class)
+            return cls(distinct, ends, positives, negatives, scores)
         order = descending_order(scores)
         weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
-        ranked = cls(*_weigh_groups(order, scores, positive, weight), row_scores=scores)
+        distinct, ends, positives, negatives = _weigh_groups(order, scores, positive, weight)
+        ranked = cls(distinct, ends, positives, negatives, scores)
         ranked.__dict__["order"] = order  # what the cached property would compute again
         return ranked
 

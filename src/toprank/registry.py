@@ -14,11 +14,14 @@ ESTIMATORS: dict[str, str] = {
     "PNormPush": "toprank.rules.pnorm",
     "PRankBoost": "toprank.rules.prankboost",
     "PAUCBoost": "toprank.rules.pauc_boost",
+    "GreedyPAUC": "toprank.rules.greedy_pauc",
     "TreeRank": "toprank.trees.treerank",
     "RankingForest": "toprank.trees.forest",
     "RankSVM": "toprank.margin.ranksvm",
     "RankLS": "toprank.margin.rankls",
     "KernelLogisticRanker": "toprank.margin.kernel_logistic",
+    "PartialAUCSVM": "toprank.margin.structural",
+    "PartialAUCRanker": "toprank.margin.poise",
 }
 
 # Rankers of relational data: their `fit` takes a RelationalData.
@@ -28,7 +31,9 @@ RELATIONAL: dict[str, str] = {
 }
 
 # Transformers to put before a ranker.
-TRANSFORMERS: dict[str, str] = {}
+TRANSFORMERS: dict[str, str] = {
+    "TreePathEmbedding": "toprank.margin.tree_path",
+}
 
 
 def estimator(name: str) -> type:

@@ -113,7 +113,8 @@ class Literal:
     def _holds(self, cells: pd.Series) -> np.ndarray:
         """The condition on cells that are present."""
         if self.operator in _COMPARE:
-            return _COMPARE[self.operator](cells.to_numpy(dtype=np.float64), self.value)
+            bound = float(self.value)  # type: ignore[arg-type]
+            return _COMPARE[self.operator](cells.to_numpy(dtype=np.float64), bound)
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         inside = _as_values(cells, values).isin(list(values)).to_numpy(dtype=bool)
         return ~inside if self.operator in {"!=", "not in"} else inside

@@ -23,11 +23,8 @@ def contributions(ranker: Any, X: Any) -> pd.DataFrame:
         feature_types=["c" if c else "q" for c in columns.is_category],
         enable_categorical=bool(columns.is_category.any()),
     )
-    values = np.mean(
-        [booster.predict(matrix, pred_contribs=True) for booster in ranker.boosters_],
-        axis=0,
-        dtype=np.float64,
-    )
+    each = [booster.predict(matrix, pred_contribs=True) for booster in ranker.boosters_]
+    values = np.asarray(np.mean(each, axis=0, dtype=np.float64))
     values[:, -1] -= ranker.offset_
     return pd.DataFrame(values, columns=[*columns.names, BASE])
 
