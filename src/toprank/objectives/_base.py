@@ -38,8 +38,7 @@ def checked_rows(
     y: Any, scores: Any, sample_weight: Any = None, qid: Any = None, *, graded: bool = False
 ) -> Rows:
     """Turn raw input into `Rows`, or say what is wrong with it."""
-    scores = np.ascontiguousarray(scores, dtype=np.float64).ravel()
-    labels = np.ascontiguousarray(y, dtype=np.float64).ravel()
+    scores, labels = _plain_array(scores), _plain_array(y)
     if len(labels) != len(scores):
         raise ValueError(f"y has {len(labels)} rows but scores has {len(scores)}; give one of each")
     if not np.isfinite(scores.sum()) and not np.isfinite(scores).all():
@@ -47,7 +46,7 @@ def checked_rows(
     _check_labels(labels, graded)
     weight = None
     if sample_weight is not None:
-        weight = np.ascontiguousarray(sample_weight, dtype=np.float64).ravel()
+        weight = _plain_array(sample_weight)
         if len(weight) != len(scores):
             raise ValueError(f"sample_weight has {len(weight)} rows but scores has {len(scores)}")
         if not np.isfinite(weight.sum()) or (len(weight) and weight.min() < 0):
@@ -57,6 +56,11 @@ def checked_rows(
         if len(qid) != len(scores):
             raise ValueError(f"qid has {len(qid)} rows but scores has {len(scores)}")
     return Rows(labels, scores, weight, qid)
+
+
+def _plain_array(values: Any) -> FloatArray:
+    """A flat float64 array; read-only ones (pandas') are copied, or kernels would compile anew."""
+    return np.require(values, np.float64, ["C", "W"]).ravel()
 
 
 def _check_labels(labels: FloatArray, graded: bool) -> None:

@@ -38,7 +38,7 @@ def class_sums(scores, multipliers, weight, classes, queries, n_queries):
 def gradient_hessian(terms, weight, classes, queries, slope, offset, curvature, saturation):
     """Gradient w·(slope·term + offset) and Hessian w·curvature·term·(1 - saturation·term).
 
-    The four factors are by query and class; results are written over nothing given.
+    The four factors are by query and class.
     """
     n = len(terms)
     gradient, hessian = np.empty(n), np.empty(n)

@@ -74,7 +74,7 @@ class _ClassSums:
         """Gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term)."""
         shape = self.parts.shape
         factors = [
-            np.ascontiguousarray(np.broadcast_to(factor, shape), dtype=np.float64)
+            np.array(np.broadcast_to(factor, shape), dtype=np.float64, order="C")
             for factor in (slope, offset, curvature, saturation)
         ]
         weight = np.empty(0) if self.rows.weight is None else self.rows.weight

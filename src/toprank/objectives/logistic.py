@@ -34,8 +34,9 @@ class Logistic(Objective):
         return float(rows.weighted(np.logaddexp(0.0, -margins)).sum())
 
     def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        # From exp(-|f|) both tails keep all their digits, and far scores cost no more than near.
-        tail = np.exp(-np.abs(rows.scores))
+        # From exp(-|f|) both tails keep all their digits; cut where numbers would turn subnormal,
+        # far scores cost no more than near ones.
+        tail = np.exp(-np.minimum(np.abs(rows.scores), 700.0))
         head = 1.0 / (1.0 + tail)
         tail *= head
         missing = np.where((rows.scores > 0) == (rows.y > 0), tail, head)
