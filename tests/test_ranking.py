@@ -70,6 +70,27 @@ def test_queries_are_ranked_each_on_its_own(scores, seed, text) -> None:
     np.testing.assert_array_equal(ranked.scores, scores[ranked.order])
 
 
+LONG = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "few values": lambda rng, n: rng.integers(-3, 3, size=n).astype(float),
+    "all equal": lambda rng, n: np.zeros(n),
+    "signed zeros": lambda rng, n: rng.choice([-0.0, 0.0], size=n),
+    "neighbours": lambda rng, n: 1 + rng.integers(0, 1000, size=n) * np.finfo(float).eps,
+    "all sizes": lambda rng, n: np.ldexp(rng.choice([-1.0, 1.0], n), rng.integers(-1070, 1020, n)),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_long_lists_are_ordered_exactly(kind: str) -> None:
+    scores = LONG[kind](np.random.default_rng(0), 30_000)
+    order = descending_order(scores)
+    assert np.array_equal(np.sort(order), np.arange(30_000))
+    np.testing.assert_array_equal(scores[order], np.sort(scores)[::-1])
+    ranked = RankedQueries.of(scores)
+    np.testing.assert_array_equal(ranked.scores, scores[ranked.order])
+    np.testing.assert_array_equal(ranked.scores, np.sort(scores)[::-1])
+
+
 def test_without_queries_there_is_one_list() -> None:
     ranked = RankedQueries.of(np.array([0.1, 0.9, 0.5]))
     assert ranked.n_queries == 1

@@ -29,7 +29,29 @@ def descending_order(scores: FloatArray) -> IntArray:
     >>> descending_order(np.array([0.1, 0.9, 0.5])).tolist()
     [1, 2, 0]
     """
-    return np.argsort(-np.asarray(scores))
+    return _order_and_scores(np.ascontiguousarray(scores))[0]
+
+
+_ROWS_FOR_KEYS = 20_000
+
+
+def _order_and_scores(scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Rows from the highest to the lowest score, and the scores in that order.
+
+    On long lists the high bits of each score and the row's number go into one 64-bit integer: integers
+    are sorted without a permutation, in half the time of an argsort. Scores that agree in all the bits
+    kept are put right by insertion, or by an argsort where there are too many of them.
+    """
+    n = len(scores)
+    if scores.dtype == np.float64 and _ROWS_FOR_KEYS <= n < 2**32:
+        bits = (n - 1).bit_length()
+        keys = _sort_keys(scores, bits)
+        keys.sort()
+        order, ranked, settled = _settle(keys, scores, bits)
+        if settled:
+            return order, ranked
+    order = np.argsort(-scores)
+    return order, scores[order]
 
 
 def order_by_code(scores: FloatArray, codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray]:
@@ -151,10 +173,10 @@ class RankedQueries:
         ([2, 3, 1, 0], [0, 2, 4])
         """
         scores = np.ascontiguousarray(scores)
-        by_score = descending_order(scores)
+        by_score, ranked = _order_and_scores(scores)
         if qid is None:
             starts = np.array([0, len(scores)], dtype=np.int64)
-            return cls(np.zeros(1, dtype=np.int64), by_score, starts, scores[by_score])
+            return cls(np.zeros(1, dtype=np.int64), by_score, starts, ranked)
         queries, codes = np.unique(np.asarray(qid), return_inverse=True)
         order, starts = _group_by_code(by_score, codes.astype(np.int64), len(queries))
         return cls(queries, order, starts, scores[order])
@@ -229,3 +251,38 @@ def _group_by_code(order, codes, n_codes):
         grouped[fill[codes[row]]] = row
         fill[codes[row]] += 1
     return grouped, starts
+
+
+@njit(cache=True, nogil=True)
+def _sort_keys(scores, bits):
+    """Integers that ascend as the scores fall, with the row's number in the low `bits`."""
+    raw = scores.view(np.int64)
+    keys = np.empty(len(scores), np.uint64)
+    mask = ~np.uint64((1 << bits) - 1)
+    for i in range(len(scores)):
+        # As integers, negative floats already grow as they fall; the others are turned round.
+        key = np.uint64(raw[i]) if raw[i] < 0 else ~np.uint64(raw[i] | np.int64(-(2**63)))
+        keys[i] = (key & mask) | np.uint64(i)
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def _settle(keys, scores, bits):
+    """Order and scores of sorted keys; insertion sorts what the bits left out, within reason."""
+    n, mask = len(keys), np.uint64((1 << bits) - 1)
+    order, ranked = np.empty(n, np.int64), np.empty(n)
+    for k in range(n):
+        order[k] = np.int64(keys[k] & mask)
+        ranked[k] = scores[order[k]]
+    moves = 0
+    for k in range(1, n):
+        if ranked[k] > ranked[k - 1]:
+            score, row, j = ranked[k], order[k], k - 1
+            while j >= 0 and ranked[j] < score:
+                ranked[j + 1], order[j + 1] = ranked[j], order[j]
+                j -= 1
+                moves += 1
+            ranked[j + 1], order[j + 1] = score, row
+            if moves > 2 * n:
+                return order, ranked, False
+    return order, ranked, True
