@@ -14,9 +14,12 @@ from sklearn.manifold import spectral_embedding
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from toprank import TreePathEmbedding
+from toprank.margin._tree_kernels import bin_columns, grow_tree
+from toprank.margin.folds import sample_rows
 from toprank.margin.path_tree import PathTree, TreeOptions, grow, oversample, paths
 from toprank.margin.spectral import leaf_coordinates, leaf_paths
 from toprank.metrics import roc_auc
@@ -101,6 +104,49 @@ def test_nodes_are_numbered_by_level(rng) -> None:
 
 
 # -- growing -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("depth", "leaf"), [(3, 1), (6, 5), (30, 1)])
+def test_binned_tree_equals_an_exact_one_when_bins_hold_all_values(rng, depth, leaf) -> None:
+    X = np.round(rng.normal(size=(2000, 5)), 1)
+    y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + rng.normal(size=2000) > 0.7
+    codes, cuts = bin_columns(X)
+    feature, code, left, right, share = grow_tree(codes, y.astype(np.int64), depth, leaf)
+    peer = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=leaf, random_state=0).fit(X, y)
+    threshold = np.array(
+        [cuts[f][c] if f >= 0 else 0.0 for f, c in zip(feature, code, strict=True)]
+    )
+    ours = PathTree(feature, threshold, left, right, np.where(feature < 0, 1, 0))
+    leaves = ours.leaf_of(X)
+    assert np.bincount(leaves, minlength=1)[feature < 0].min() >= leaf
+    impurity = np.mean(share[leaves] * (1 - share[leaves]))
+    theirs = peer.predict_proba(X)[:, 1]
+    # equally good splits may be chosen otherwise; the purity reached is the same
+    assert impurity == pytest.approx(np.mean(theirs * (1 - theirs)), rel=0.02, abs=1e-12)
+    if depth == 3:
+        np.testing.assert_allclose(share[leaves], theirs)
+
+
+def test_many_values_are_cut_at_quantiles(rng) -> None:
+    column = rng.lognormal(size=(5000, 1))
+    codes, cuts = bin_columns(column)
+    assert len(cuts[0]) <= 255
+    counts = np.bincount(codes[0])
+    assert counts.max() < 3 * 5000 / 256
+    for c in (0, 100, 200):
+        np.testing.assert_array_equal(codes[0] <= c, column.ravel() <= cuts[0][c])
+    thin = sparse.csr_matrix(np.where(column > 1, column, 0))
+    np.testing.assert_array_equal(bin_columns(thin)[0], bin_columns(thin.toarray())[0])
+
+
+def test_a_part_of_many_rows_keeps_the_rarer_class(rng) -> None:
+    positive = np.arange(1000) < 60
+    rows = sample_rows(positive, np.arange(1000), 200, 0)
+    assert len(rows) == len(set(rows)) == 200
+    assert positive[rows].sum() == 60
+    assert positive[sample_rows(positive, np.arange(1000), 80, 0)].sum() == 40
+    assert (~positive)[sample_rows(~positive, np.arange(1000), 80, 0)].sum() == 40
+    assert len(sample_rows(positive, np.arange(50), 200, 0)) == 50
 
 
 def test_smote_balances_each_side_and_says_how(rng) -> None:

@@ -20,7 +20,7 @@ from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.source import RelationalLimits, RelationalSource
-from toprank.rules.relational.sources import TimeUp, fetch
+from toprank.rules.relational.sources import TimeUpError, fetch
 
 MODELS = {
     "RankBoost": RelationalRankBoost(6, random_state=0),
@@ -232,9 +232,9 @@ def test_interrupted_queries_are_told_apart_from_errors() -> None:
         "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
     )
     start = time.monotonic()
-    with pytest.raises(TimeUp):
+    with pytest.raises(TimeUpError):
         fetch(duckdb.connect(), slow, time.monotonic() + 0.2)
-    with pytest.raises(TimeUp):
+    with pytest.raises(TimeUpError):
         fetch(duckdb.connect(), slow, time.monotonic() - 1)
     assert time.monotonic() - start < 30
 

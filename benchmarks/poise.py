@@ -1,0 +1,145 @@
+"""POISE and its kin from 125,000 to 1,000,000 rows: time, log-log slope, peak memory.
+
+Bars: slope of time against rows at most 1.25; peak memory of a fit at most four times the feature matrix +
+300 bytes a row + 300 MB, above what the process held before. Each fit runs in a process of its own.
+
+    python -m benchmarks.poise [--quick] [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+from benchmarks.common import medians, report
+
+COLUMNS = 40
+SIZES = (125_000, 250_000, 500_000, 1_000_000)
+MODELS = {
+    "batch [0, .05]": ("PartialAUCRanker", {"fpr": (0.0, 0.05)}),
+    "batch [.02, .05]": ("PartialAUCRanker", {"fpr": (0.02, 0.05)}),
+    "batch logistic [0, .05]": ("PartialAUCRanker", {"fpr": (0.0, 0.05), "loss": "logistic"}),
+    "pegasos [0, .05]": ("PartialAUCRanker", {"fpr": (0.0, 0.05), "solver": "pegasos"}),
+    "AUC [0, 1]": ("PartialAUCRanker", {"fpr": (0.0, 1.0)}),
+    "SVM-AUC": ("PartialAUCSVM", {}),
+    "SVM-pAUC [.02, .05]": ("PartialAUCSVM", {"fpr": (0.02, 0.05)}),
+    "SVM-pAUC tight [.02, .05]": ("PartialAUCSVM", {"fpr": (0.02, 0.05), "tight": True}),
+    "tree-path embedding": ("TreePathEmbedding", {}),
+    "full method [.02, .05]": (
+        "PartialAUCRanker",
+        {"fpr": (0.02, 0.05), "embedding": "tree_path"},
+    ),
+}
+
+
+def rows(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with 1% positives that a linear score ranks well but not perfectly."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, COLUMNS))
+    signal = X[:, :5].sum(axis=1) + 0.7 * X[:, 5] * X[:, 6] + rng.normal(size=n_rows)
+    return X, (signal > np.quantile(signal, 0.99)).astype(int)
+
+
+def one_fit(model: str, n_rows: int) -> dict:
+    """Fit one model; seconds and peak memory above the start."""
+    import resource
+    import time
+
+    import toprank
+
+    name, parameters = MODELS[model]
+    cls = getattr(toprank, name)
+    if name != "PartialAUCSVM":
+        parameters = {**parameters, "random_state": 0}
+    few = rows(3000, seed=1)
+    learn = "fit_transform" if name == "TreePathEmbedding" else "fit"
+    getattr(cls(**parameters), learn)(*few)  # compile
+    X, y = rows(n_rows)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    start = time.perf_counter()
+    fitted = cls(**parameters)
+    getattr(fitted, learn)(X, y)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "seconds": seconds,
+        "bytes": max(peak - before, 0),
+        "matrix": X.nbytes,
+        "iterations": int(getattr(fitted, "n_iter_", 0)),
+    }
+
+
+def in_own_process(model: str, n_rows: int) -> dict:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.poise", "--child", model, str(n_rows)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{model}, {n_rows:,} rows:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def growth(sizes: tuple[int, ...], models: list[str]) -> None:
+    """Print time and memory of every model at every size, and the slope."""
+    print(f"{'model':<27}" + "".join(f"{n:>12,}" for n in sizes) + "    slope   memory/bar")
+    for model in models:
+        runs = [in_own_process(model, n) for n in sizes]
+        seconds = [run["seconds"] for run in runs]
+        slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]) if len(sizes) > 1 else 0.0
+        share = max(
+            run["bytes"] / (4 * run["matrix"] + 300 * n + 300e6)
+            for run, n in zip(runs, sizes, strict=True)
+        )
+        verdict = "met" if slope <= 1.25 and share <= 1 else "MISSED"
+        times = "".join(f"{value:>10.2f} s" for value in seconds)
+        steps = "/".join(str(run["iterations"]) for run in runs)
+        print(
+            f"{model:<27}{times}  {slope:7.2f}   {share:7.2f}   {verdict}  ({steps} steps)",
+            flush=True,
+        )
+
+
+def losses(n_rows: int, repeats: int) -> None:
+    """Time of one loss and gradient against a stable argsort of the scores."""
+    from toprank.margin.partial_loss import PartialLoss
+
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=n_rows)
+    positive = rng.random(n_rows) < 0.01
+    weight = np.ones(n_rows)
+    calls = {"argsort": lambda: np.argsort(scores, kind="stable")}
+    for fpr in ((0.0, 1.0), (0.02, 0.05)):
+        for surrogate in ("hinge", "logistic", "exponential"):
+            loss = PartialLoss(positive, weight, fpr, surrogate)
+            calls[f"{surrogate} {list(fpr)}"] = lambda loss=loss: loss(scores)
+        bound = PartialLoss(positive, weight, fpr, structural=True)
+        calls[f"most violated ordering {list(fpr)}"] = lambda bound=bound: bound(scores)
+    for call in calls.values():
+        call()
+    times = medians(calls, repeats)
+    print(f"one loss and gradient of {n_rows:,} scores, against a stable argsort")
+    for name in list(calls)[1:]:
+        report(name, times[name], times["argsort"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two small sizes")
+    parser.add_argument("--only", nargs="*", choices=list(MODELS), help="some of the models")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(one_fit(options.child[0], int(options.child[1]))))
+        return
+    losses(100_000 if options.quick else 1_000_000, 3 if options.quick else 5)
+    growth((20_000, 40_000) if options.quick else SIZES, options.only or list(MODELS))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Kernels as feature maps: exact for few rows, Nyström beyond.
+
+With landmarks z_1..z_m and K_mm = U S U', the features of a row x are k(x, z) U S^(-1/2): their inner
+products are the kernel's when every distinct row is a landmark, and its Nyström approximation
+otherwise (Williams & Seeger, 2001). A linear model v on the features scores x by the kernel expansion
+k(x, z)·(U S^(-1/2) v), which is what a fitted ranker keeps.
+
+Landmarks are drawn by a hash of the row's contents, half of them among the positives, so neither
+copies of a row (weights) nor the order of the rows change the draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.metrics import pairwise
+from sklearn.utils import check_random_state
+
+from toprank.margin.scaling import Scaling, column_moments
+
+__all__ = ["KERNELS", "KernelExpansion", "KernelFunction", "KernelMap", "choose_landmarks"]
+
+_ROWS_AT_A_TIME = 4096
+_DOUBLE_LIMIT = 1 << 25  # numbers beyond which features are kept in single precision
+_EIGENVALUE_CUT = 1e-11
+
+#: The kernels by name; each takes two matrices and (gamma, degree, coef0).
+KERNELS: dict[str, Callable[..., np.ndarray]] = {
+    "rbf": lambda a, b, gamma, degree, coef0: pairwise.rbf_kernel(a, b, gamma=gamma),
+    "laplacian": lambda a, b, gamma, degree, coef0: pairwise.laplacian_kernel(
+        _dense(a), b, gamma=gamma
+    ),
+    "poly": lambda a, b, gamma, degree, coef0: pairwise.polynomial_kernel(
+        a, b, gamma=gamma, degree=degree, coef0=coef0
+    ),
+    "linear": lambda a, b, gamma, degree, coef0: pairwise.linear_kernel(a, b),
+}
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel with its parameters fixed, on scaled columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scaling = Scaling(np.zeros(1), np.ones(1))
+    >>> kernel = KernelFunction("rbf", 0.5, 3, 1.0, scaling)
+    >>> kernel(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(4).tolist()
+    [[1.0], [0.1353]]
+    """
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+    scaling: Scaling
+
+    def __call__(self, X: Any, landmarks: np.ndarray) -> np.ndarray:
+        """Kernel values of unscaled rows `X` with scaled `landmarks`."""
+        rows = self.scaling.apply(X)
+        return KERNELS[self.name](rows, landmarks, self.gamma, self.degree, self.coef0)
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    """A score that is a weighted sum of kernel values with the landmarks."""
+
+    function: KernelFunction
+    landmarks: np.ndarray
+    dual_coef: np.ndarray
+
+    def score(self, X: Any) -> np.ndarray:
+        """Scores of unscaled rows, a block at a time."""
+        parts = [
+            self.function(X[start : start + _ROWS_AT_A_TIME], self.landmarks) @ self.dual_coef
+            for start in range(0, X.shape[0], _ROWS_AT_A_TIME)
+        ]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """The feature map of a kernel.
+
+    Attributes
+    ----------
+    function : KernelFunction
+    landmarks : ndarray of shape (n_landmarks, n_columns)
+        Scaled rows.
+    projection : ndarray of shape (n_landmarks, n_features)
+        U S^(-1/2).
+    """
+
+    function: KernelFunction
+    landmarks: np.ndarray
+    projection: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        positive: np.ndarray,
+        sample_weight: np.ndarray | None,
+        scaling: Scaling,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int = 256,
+        exact_rows: int = 1000,
+        random_state: Any = None,
+    ) -> KernelMap:
+        """Learn the map from unscaled rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[0.0], [1.0], [3.0]])
+        >>> kernel_map = KernelMap.of(X, X[:, 0] > 2, None, Scaling.of(X), gamma=0.5)
+        >>> features = kernel_map.transform(X)
+        >>> exact = kernel_map.function(X, Scaling.of(X).apply(X))
+        >>> bool(np.allclose(features @ features.T, exact))
+        True
+        """
+        if kernel not in KERNELS:
+            raise ValueError(f"unknown kernel {kernel!r}; known: {', '.join(KERNELS)}")
+        width = _check_gamma(gamma, X, sample_weight, scaling)
+        function = KernelFunction(kernel, width, int(degree), float(coef0), scaling)
+        chosen = choose_landmarks(
+            X, positive, n_components=n_components, exact_rows=exact_rows, random_state=random_state
+        )
+        landmarks = _dense(scaling.apply(X[chosen]))
+        values, vectors = linalg.eigh(function(X[chosen], landmarks))
+        kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
+        if not kept.any():
+            raise ValueError(f"the {kernel} kernel is zero on all rows; choose another kernel")
+        return cls(function, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of unscaled rows, in single precision when they are many."""
+        n_rows, n_features = X.shape[0], self.projection.shape[1]
+        single = n_rows * n_features > _DOUBLE_LIMIT
+        out = np.empty((n_rows, n_features), np.float32 if single else np.float64)
+        for start in range(0, n_rows, _ROWS_AT_A_TIME):
+            block = slice(start, start + _ROWS_AT_A_TIME)
+            out[block] = self.function(X[block], self.landmarks) @ self.projection
+        return out
+
+    def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
+        """The kernel expansion of a linear model on the features."""
+        return KernelExpansion(self.function, self.landmarks, self.projection @ coefficients)
+
+
+def choose_landmarks(
+    X: Any,
+    positive: np.ndarray,
+    *,
+    n_components: int = 256,
+    exact_rows: int = 1000,
+    random_state: Any = None,
+) -> np.ndarray:
+    """Row indices of the landmarks: all distinct rows if they are few, else a balanced draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0], [2.0], [1.0], [3.0]])
+    >>> len(choose_landmarks(X, np.array([True, False, True, False])))
+    3
+    """
+    if n_components < 1 or exact_rows < 0:
+        raise ValueError("n_components must be at least 1 and exact_rows at least 0")
+    keys = _row_keys(X, check_random_state(random_state))
+    distinct, first = np.unique(keys, return_index=True)
+    if len(distinct) <= max(exact_rows, n_components):
+        return first
+    parts = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    parts = [rows[np.unique(keys[rows], return_index=True)[1]] for rows in parts]
+    small, large = sorted(parts, key=len)
+    n_small = min(len(small), n_components // 2)
+    chosen = np.concatenate([small[:n_small], large[: n_components - n_small]])
+    return chosen[np.unique(keys[chosen], return_index=True)[1]]
+
+
+def _check_gamma(
+    gamma: float | str, X: Any, sample_weight: np.ndarray | None, scaling: Scaling
+) -> float:
+    """The kernel's width; "scale" is one over the summed variance of the scaled columns."""
+    if isinstance(gamma, str):
+        if gamma != "scale":
+            raise ValueError(f"gamma must be a positive number or 'scale', got {gamma!r}")
+        total = float((column_moments(X, sample_weight)[1] / scaling.spread**2).sum())
+        return 1.0 / total if total > 0 else 1.0
+    if not gamma > 0:
+        raise ValueError(f"gamma must be a positive number or 'scale', got {gamma!r}")
+    return float(gamma)
+
+
+def _row_keys(X: Any, random: np.random.RandomState) -> np.ndarray:
+    """A 64-bit hash of each row's contents; equal rows have equal keys, zeros count for nothing."""
+    salt = random.randint(0, 1 << 62, size=X.shape[1], dtype=np.int64).astype(np.uint64)
+    if sparse.issparse(X):
+        mixed = _mix(X.data.astype(np.float64).view(np.uint64) ^ salt[X.indices])
+        mixed[X.data == 0] = 0
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return _mix(running[X.indptr[1:]] - running[X.indptr[:-1]])
+    keys = np.zeros(X.shape[0], np.uint64)
+    for j in range(X.shape[1]):
+        column = np.array(X[:, j], dtype=np.float64)
+        keys += np.where(column == 0, np.uint64(0), _mix(column.view(np.uint64) ^ salt[j]))
+    return _mix(keys)
+
+
+def _mix(bits: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 (Steele, Lea & Flood, 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix

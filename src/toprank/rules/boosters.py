@@ -1,0 +1,311 @@
+"""Boosting of weak rankers: weights, steps, and what is kept of each search.
+
+The boosters know a source only through `source.best(y, weights, score)`. Each is an iterator of
+`Round`s; whoever runs it decides when to stop (`toprank.rules.rounds`). In every round positives and
+negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
+
+    v1 *= exp(-alpha h),    v0 *= exp(push alpha h),    each rescaled to its total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from toprank.rules._kernels import count_depths, reweigh
+from toprank.rules.curve import CurvePath
+from toprank.rules.source import SearchPath, WeakRankerSource, total_weights
+
+__all__ = [
+    "STEPS",
+    "VARIANTS",
+    "PRankBooster",
+    "RankBooster",
+    "Round",
+    "bound_step",
+    "exact_path_step",
+    "exact_step",
+    "initial_weights",
+    "rank_values",
+]
+
+CLIP = 1e-6  # shares and correlations nearer than this to their ends would make steps endless
+
+
+@dataclass(frozen=True)
+class Round:
+    """One weak ranker of an ensemble and its step.
+
+    The weak ranker gives a row `levels[k]` when `rules[k]` is the most specific of its nested rules
+    that covers the row, and 0 when none does. The ensemble adds `step` times that.
+
+    Attributes
+    ----------
+    rules : tuple
+        From the most general to the most specific; one rule when a clause or stump was kept.
+    levels : float ndarray of shape (len(rules),)
+    step : float
+        alpha.
+    score : float
+        r, what the step came from.
+    n_evaluated : int
+        Rules scored to find it.
+    depth : uint8 ndarray of shape (n_rows,)
+        How many of the kept rules cover each training row.
+    log_loss : float
+        Log of the training loss (over pairs, with its push) after this round, over that at the start.
+    """
+
+    rules: tuple[Any, ...]
+    levels: np.ndarray
+    step: float
+    score: float
+    n_evaluated: int
+    depth: np.ndarray
+    log_loss: float
+
+    def values(self, depth: np.ndarray) -> np.ndarray:
+        """What the round adds to the score of rows with so many covering rules."""
+        return rank_values(depth, self.levels, self.step)
+
+
+def rank_values(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
+    """Contribution `step * h` of rows from how many of the nested rules cover them."""
+    return (step * np.concatenate([[0.0], levels]))[depth]
+
+
+def initial_weights(
+    y: np.ndarray, sample_weight: np.ndarray | None, total_negatives: float
+) -> np.ndarray:
+    """Sample weights rescaled: positives sum to 1, negatives to `total_negatives`."""
+    weights = (
+        np.ones(len(y)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+    )
+    positive_sum, negative_sum = total_weights(y, weights)
+    return weights * np.where(y > 0, 1.0 / positive_sum, total_negatives / negative_sum)
+
+
+def exact_step(p: float, q: float, push: float = 1.0) -> float:
+    """Step that minimises the loss along h in {0, 1}.
+
+    alpha = ln(p (1 - q) / (q (1 - p))) / (push + 1), with p and q the shares of the positives' and of
+    the negatives' weight where h = 1 (Rudin 2009 for push > 1; Freund et al. 2003 for push = 1).
+    Clipping the shares only ever shortens the step, so the loss still falls.
+    """
+    p, q = (float(np.clip(share, CLIP, 1 - CLIP)) for share in (p, q))
+    return float(np.log(p * (1 - q) / (q * (1 - p))) / (push + 1))
+
+
+def bound_step(p: float, q: float, push: float = 1.0) -> float:
+    """Step that minimises Freund's bound: alpha = ln((1 + r)/(1 - r)) / 2 with r = p - q.
+
+    With a push the negatives move `push` times as fast; the same bound gives 2 / (push + 1) of it.
+    """
+    return _bounded(p - q) * 2.0 / (push + 1)
+
+
+def _bounded(r: float) -> float:
+    r = float(np.clip(r, -1 + CLIP, 1 - CLIP))
+    return float(np.arctanh(r))
+
+
+def exact_path_step(levels: np.ndarray, positives: np.ndarray, negatives: np.ndarray) -> float:
+    """Step that minimises the loss over pairs along a path.
+
+    The loss (sum p exp(-alpha h)) (sum q exp(alpha h)) is convex in its logarithm, whose derivative
+    is the mean of h under the negatives' shifted weights minus that under the positives'.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_rules,)
+        Values of h; rows under no rule have 0.
+    positives, negatives : ndarray of shape (n_rules + 1,)
+        Shares p and q of the class weights at depth 0, 1, ...
+    """
+    if len(levels) == 1:
+        return exact_step(float(positives[1]), float(negatives[1]))
+    h = np.concatenate([[0.0], levels])
+    p, q = np.maximum(positives, CLIP), np.maximum(negatives, CLIP)
+
+    def derivative(alpha: float) -> float:
+        down, up = p * np.exp(-alpha * h), q * np.exp(alpha * h)
+        return float(h @ up / up.sum() - h @ down / down.sum())
+
+    longest = float(np.log(1 / CLIP))
+    if derivative(0.0) >= 0 or derivative(longest) <= 0:
+        return 0.0 if derivative(0.0) >= 0 else longest
+    return float(brentq(derivative, 0.0, longest, xtol=1e-12))
+
+
+STEPS: dict[str, Callable[[float, float, float], float]] = {
+    "exact": exact_step,
+    "bound": bound_step,
+}
+
+
+class RankBooster:
+    """RankBoost.B and the p-norm push: rounds on a source of {0, 1} weak rankers.
+
+    Loss: R = sum over negatives k of (sum over positives i of exp(-(f_i - f_k)))^push, which
+    factorises into (sum exp(-f_i))^push (sum exp(push f_k)); push = 1 is RankBoost's pair loss
+    (Freund, Iyer, Schapire & Singer 2003; Rudin 2009). The weights are the shares of those two sums.
+
+    Parameters
+    ----------
+    source : WeakRankerSource
+    y : ndarray of 0/1
+    sample_weight : ndarray, optional
+    push : float
+        p of the p-norm push.
+    step : {"exact", "bound"}
+    learning_rate : float
+        Share of each step that is taken.
+    """
+
+    def __init__(
+        self,
+        source: WeakRankerSource,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        push: float = 1.0,
+        step: str = "exact",
+        learning_rate: float = 1.0,
+    ) -> None:
+        self.source = source
+        self.positive = np.ascontiguousarray(y > 0)
+        self.push = push
+        self.step = STEPS[step]
+        self.learning_rate = learning_rate
+        self.weights = initial_weights(y, sample_weight, 1.0)
+        self.log_loss = 0.0  # of R over its value at f = 0
+
+    def __iter__(self) -> Iterator[Round]:
+        return self
+
+    def __next__(self) -> Round:
+        """Learn one weak ranker. StopIteration: the source has none left."""
+        found = self.source.best(self.positive, self.weights, "auc")
+        if found is None:
+            raise StopIteration
+        p, q = float(found.positives[-1]), float(found.negatives[-1])
+        step = self.learning_rate * self.step(p, q, self.push)
+        depth = last_rule_only(found)
+        steps = step * np.array([0.0, 1.0])
+        sums = reweigh(
+            self.weights, self.positive, depth, np.exp(-steps), np.exp(self.push * steps), 1.0, 1.0
+        )
+        self.log_loss += self.push * np.log(sums[0]) + np.log(sums[1])
+        return Round(
+            found.rules[-1:], np.ones(1), step, p - q, found.n_evaluated, depth, self.log_loss
+        )
+
+
+#: variant -> (what the search maximises, what is kept) in round t; `late` is true after the switch
+#: of mix4. The score that drove the search is also the r that sets alpha, in every variant.
+VARIANTS: dict[str, Callable[[int, bool], tuple[str, str]]] = {
+    "clause": lambda t, late: ("clause", "clause"),
+    "path": lambda t, late: ("path", "path"),
+    "mix1": lambda t, late: ("path", "clause"),
+    "mix2": lambda t, late: ("clause", "path"),
+    "mix3": lambda t, late: ("clause", "clause") if t % 2 == 0 else ("path", "path"),
+    "mix4": lambda t, late: ("path", "clause") if late else ("clause", "clause"),
+}
+
+
+class PRankBooster:
+    """PRankBoost: rounds that maximise the weighted area under the recall-precision curve.
+
+    Positives' weights sum to 1, negatives' to the skew N/P. A round's r is the area that its search
+    maximised (of the clause, or of the whole path), and alpha = ln((1 + r)/(1 - r)) / 2, whatever is
+    kept: mix1 keeps a clause with the area of its path, mix2 a path with the area of its clause.
+
+    Parameters
+    ----------
+    source : WeakRankerSource
+    y : ndarray of 0/1
+    sample_weight : ndarray, optional
+    weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}
+    switch_at : int or None
+        mix4 learns as "clause" before this round (counted from 0) and as "mix1" from it on; None waits
+        for a call of `switch`.
+    step : {"area", "exact"}
+        alpha from r as above, or the minimum of the loss over pairs along the weak ranker.
+    learning_rate : float
+    """
+
+    def __init__(
+        self,
+        source: WeakRankerSource,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        weak: str = "clause",
+        switch_at: int | None = None,
+        step: str = "area",
+        learning_rate: float = 1.0,
+    ) -> None:
+        self.source = source
+        self.positive = np.ascontiguousarray(y > 0)
+        self.variant = VARIANTS[weak]
+        self.switch_at = switch_at
+        self.learning_rate = learning_rate
+        base = np.ones(len(y)) if sample_weight is None else sample_weight
+        positive_sum, negative_sum = total_weights(y, base)
+        self.skew = negative_sum / positive_sum
+        self.weights = initial_weights(y, sample_weight, self.skew)
+        self.area_step = step == "area"
+        self.log_loss = 0.0
+        self.n_rounds = 0
+        self.late = False
+
+    def switch(self) -> None:
+        """From the next round on, mix4 learns as mix1."""
+        self.late = True
+
+    def __iter__(self) -> Iterator[Round]:
+        return self
+
+    def __next__(self) -> Round:
+        """Learn one weak ranker. StopIteration: the source has none left."""
+        if self.switch_at is not None and self.n_rounds >= self.switch_at:
+            self.switch()
+        score, kept = self.variant(self.n_rounds, self.late)
+        found = self.source.best(self.positive, self.weights, score)
+        if found is None:
+            raise StopIteration
+        rules, levels, depth = self._keep(found, kept)
+        step = self.learning_rate * self._step(found.score, levels, depth)
+        steps = step * np.concatenate([[0.0], levels])
+        sums = reweigh(
+            self.weights, self.positive, depth, np.exp(-steps), np.exp(steps), 1.0, self.skew
+        )
+        self.log_loss += np.log(sums[0]) + np.log(sums[1])
+        self.n_rounds += 1
+        return Round(rules, levels, step, found.score, found.n_evaluated, depth, self.log_loss)
+
+    def _step(self, r: float, levels: np.ndarray, depth: np.ndarray) -> float:
+        if self.area_step:
+            return _bounded(r)
+        shares = count_depths(depth, self.positive, self.weights, len(levels) + 1)
+        return exact_path_step(levels, shares[:, 1], shares[:, 0] / self.skew)
+
+    def _keep(self, found: SearchPath, kept: str) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
+        """Rules, levels and depths of what the variant keeps of a search."""
+        if kept == "clause":
+            return found.rules[-1:], np.ones(1), last_rule_only(found)
+        path = CurvePath(1.0, self.skew)
+        for point in zip(found.positives, found.negatives, strict=True):
+            path = path.extended(*point)
+        return found.rules, path.levels(), found.depth
+
+
+def last_rule_only(found: SearchPath) -> np.ndarray:
+    """Depths when only the best rule of a path is kept."""
+    if len(found.rules) == 1:
+        return found.depth
+    return (found.depth == len(found.rules)).astype(np.uint8)

@@ -1,0 +1,1 @@
+"""Clauses over relational data, learnt and scored set at a time in DuckDB."""
