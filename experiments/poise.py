@@ -301,7 +301,7 @@ comparable. Columns are standardised; partial AUC is the area between the two ra
 "AUCmax" is the linear AUC maximiser on the raw columns, on columns with SMOTE rows added, or on the
 tree-path embedding; "products" adds all products of a column and an edge; "Pegasos" is the stochastic
 solver of the paper. The structural SVMs minimise a convex bound (or the hinge itself, tight) over the
-range as it is; where the classes overlap this is smallest for equal scores (partial AUC .035 = no ranking at all).
+range as it is; where the classes overlap this is smallest for equal scores (.035 = no ranking at all).
 
 ## Other variants of covtype (not in the paper), one split
 

@@ -29,7 +29,7 @@ class LogisticRanker(BaseRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_columns,)
         One coefficient for each column, on the scale of the data as given.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive one.

@@ -108,7 +108,7 @@ class GradientBoostingRanker(BaseRanker):
         Rounds kept (of the first booster).
     validation_scores_ : list of float
         The validation metric after each round of the first booster, where there was validation data.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         Share of the total gain of the splits on each column.
     classes_ : ndarray of shape (2,)
     offset_ : float

@@ -68,7 +68,7 @@ class KernelLogisticRanker(KernelRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_columns,)
         With the linear kernel: coefficients on the scale of the data as given.
     expansion_ : KernelExpansion
         With another kernel: landmarks and their coefficients.

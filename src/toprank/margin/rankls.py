@@ -66,7 +66,7 @@ class RankLS(GradedQueries, KernelRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_columns,)
         With the linear kernel: coefficients on the scale of the data as given.
     expansion_ : KernelExpansion
         With another kernel: landmarks and their coefficients.

@@ -55,7 +55,7 @@ class PartialAUCSVM(LinearRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_columns,)
         Coefficients on the columns as given.
     objective_ : float
         The objective divided by C: the loss plus :math:`|w|^2/(2C)`.

@@ -49,7 +49,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
     ----------
     output : {"concat", "product", "spectral"}, default="concat"
         With x the columns and t the path: `[x, t]`, `[x, t, x (x) t]` (all products), or `[x, s]`
-        with s the spectral embedding of the kernel exp(-|t_i - t_j|^2 / bandwidth^2).
+        with s the spectral embedding of the kernel ``exp(-|t_i - t_j|^2 / bandwidth^2)``.
     n_folds : int or None, default=5
         Number of folds, hence of trees. None grows one tree on all rows and embeds training rows
         with it: only for shallow trees.
@@ -87,7 +87,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
     ----------
     trees_ : list of PathTree
         One tree for each fold.
-    score_coef_ : ndarray of shape (n_trees, n_features_in_)
+    score_coef_ : ndarray of shape (n_trees, n_columns)
         Coefficients of the linear scores on scaled columns.
     sampling_ : list of tuple of str
         How the two sides of each tree were balanced: "smote(k)", "random" or "none".

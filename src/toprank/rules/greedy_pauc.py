@@ -46,7 +46,7 @@ class GreedyPAUC(BaseRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_columns,)
         Coefficients on the scale of the data as given.
     order_ : ndarray of int
         The columns in the order in which they were taken in.

@@ -77,7 +77,7 @@ class RankingForest(BaseTreeRanker):
         `decision_function` with the Spearman consensus; NaN if there are none.
     oob_auc_ : float
         AUC of these scores.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         Mean over the trees of the AUC gained by the cuts on each column (LeafRank only).
     classes_ : ndarray of shape (2,)
     offset_ : float

@@ -58,7 +58,7 @@ class TreeRank(BaseTreeRanker):
         The tree as flat arrays.
     space_ : Bins or Encoding
         How rows are prepared for the splitting rule.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         AUC gained by the cuts on each column (LeafRank only); they add up to the training AUC - 1/2.
     n_leaves_ : int
     classes_ : ndarray of shape (2,)
