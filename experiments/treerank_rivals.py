@@ -228,9 +228,9 @@ def cells(repeats: int) -> Iterator[dict[str, Any]]:
                     yield {"part": part, "data": data, "method": method, "number": number}
 
     yield from block("gaussian", GAUSSIANS, range(min(2, repeats)))
-    yield from block("benchmark", BENCHMARKS, range(5))
+    yield from block("benchmark", BENCHMARKS, range(3))
     yield from block("instability", GAUSSIANS, range(1))
-    yield from block("benchmark", BENCHMARKS, range(5, N_FOLDS))
+    yield from block("benchmark", BENCHMARKS, range(3, N_FOLDS))
     yield from block("gaussian", GAUSSIANS, range(min(2, repeats), repeats))
 
 

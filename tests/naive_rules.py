@@ -36,7 +36,7 @@ def curve_area(points, total_positives, total_negatives):
             return tp / covered if covered > 0 else 1.0
 
         start = tp_a if tp_a + fp_a > 0 else tp_a + 1e-12 * (tp_b - tp_a)
-        area += quad(precision, start, tp_b, limit=200)[0]
+        area += quad(precision, start, tp_b, limit=200, epsabs=1e-9 * total_positives)[0]
     return area / total_positives
 
 
