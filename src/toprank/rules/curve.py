@@ -24,7 +24,7 @@ __all__ = ["SCORES", "CurvePath", "best_candidate", "recall_precision_area", "se
 def segment_area(tp_a, fp_a, tp_b, fp_b):
     """Integral of precision over true-positive weight between two points, `tp_a <= tp_b`."""
     gain = tp_b - tp_a
-    if gain <= 0.0:
+    if gain <= 1e-290:  # the area is at most the gain, and the slope would overflow
         return 0.0
     slope = max(fp_b - fp_a, 0.0) / gain
     a = 1.0 + slope
