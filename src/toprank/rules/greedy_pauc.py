@@ -15,7 +15,7 @@ from toprank.rules.checks import check_choice, check_parameters, check_range_of_
 __all__ = ["GreedyPAUC"]
 
 ANGLES = 24  # tried over the half circle on a sample
-REFINEMENTS = 10  # tried near the best of them on all rows
+REFINEMENTS = 10  # tried near the best of them
 SAMPLE_ROWS = 20_000  # of each class
 GOLDEN = (np.sqrt(5.0) - 1) / 2
 
@@ -27,8 +27,8 @@ class GreedyPAUC(BaseRanker):
     other [1]_: the score so far, f, becomes cos(t) f + sin(t) x for the angle t that maximises the
     empirical partial AUC of the training rows, both scaled to unit variance. Covering the half circle
     covers both forms f + c x and c f + x of the pairwise combination. Columns that do not help are
-    left out. The angle is looked for on a sample of up to 20,000 rows of each class and refined on all
-    rows; each trial costs one sort.
+    left out. The angle is looked for on a sample of up to 20,000 rows of each class, and it and two
+    others near it are tried on all rows; each trial costs one sort.
 
     Parameters
     ----------
@@ -137,6 +137,7 @@ class _Search:
         self.spread = _spread(data)
         self.coefficients = np.zeros(data.X.shape[1])
         self.scores = np.zeros(len(data.y))
+        self.deviation = 1.0
         self.value = -np.inf
         self.order: list[int] = []
         self.values: list[float] = []
@@ -157,13 +158,15 @@ class _Search:
         """Take the single column with the greatest partial AUC, up or down."""
         usable = np.flatnonzero(self.spread > 0).tolist()
         both = [
-            (self.measure(sign * self.column(j)), -j, sign) for j in usable for sign in (1.0, -1.0)
+            (self.measure(sign * self.column(j, self.sample), self.sample), -j, sign)
+            for j in usable
+            for sign in (1.0, -1.0)
         ]
         self.single = {-j: value for value, j, _ in sorted(both)}  # the greater of the two
         if not both:
             return
-        value, negated, sign = max(both)
-        self._set(-negated, 0.0, sign, value)
+        _, negated, sign = max(both)
+        self._set(-negated, 0.0, sign, self.measure(sign * self.column(-negated)))
 
     def ranked_columns(self) -> list[int]:
         """Columns other than the last one taken in, the greatest partial AUC of their own first."""
@@ -175,35 +178,35 @@ class _Search:
         return max(columns, key=lambda j: (self._coarse(j)[1], -j))
 
     def take_in(self, j: int) -> None:
-        """Add a column at its best angle, if that raises the partial AUC."""
-        angle, _ = self._coarse(j)
-        column = self.column(j)
-        unit = self.scores / max(_deviation(self.scores, self.data.sample_weight), 1e-300)
-
-        def value_at(t: float) -> float:
-            return self.measure(np.cos(t) * unit + np.sin(t) * column)
-
+        """Add a column at its best angle, if that raises the partial AUC of all rows."""
         width = np.pi / ANGLES
-        angle, value = _refine(value_at, angle - width, angle + width, REFINEMENTS, start=angle)
+        coarse, _ = self._coarse(j)
+        on_sample = self._trial(j, self.sample)
+        near, _ = _refine(on_sample, coarse - width, coarse + width, REFINEMENTS, start=coarse)
+        on_all = self._trial(j, slice(None))
+        value, angle = max((on_all(t), t) for t in (near, near - width / 8, near + width / 8))
         if value > self.value + 1e-12:
             self._set(j, np.cos(angle), np.sin(angle), value)
 
+    def _trial(self, j: int, rows: Any) -> Callable[[float], float]:
+        """Partial AUC, as a function of the angle, of the combination with a column."""
+        column, unit = self.column(j, rows), self.scores[rows] / self.deviation
+        return lambda t: self.measure(np.cos(t) * unit + np.sin(t) * column, rows)
+
     def _coarse(self, j: int) -> tuple[float, float]:
         """The best of evenly spaced angles on the sample, and its partial AUC there."""
-        rows = self.sample
-        unit = self.scores[rows] / max(_deviation(self.scores, self.data.sample_weight), 1e-300)
-        column = self.column(j, rows)
         # straight up and straight down leave out the score so far, and are not tried
         angles = (np.arange(1, ANGLES) / ANGLES - 0.5) * np.pi
-        values = [self.measure(np.cos(t) * unit + np.sin(t) * column, rows) for t in angles]
+        trial = self._trial(j, self.sample)
+        values = [trial(t) for t in angles]
         best = int(np.argmax(values))
         return float(angles[best]), float(values[best])
 
     def _set(self, j: int, keep: float, add: float, value: float) -> None:
-        deviation = max(_deviation(self.scores, self.data.sample_weight), 1e-300)
-        self.coefficients *= keep / deviation
+        self.coefficients *= keep / self.deviation
         self.coefficients[j] += add / self.spread[j]
-        self.scores = self.scores * (keep / deviation) + add * self.column(j)
+        self.scores = self.scores * (keep / self.deviation) + add * self.column(j)
+        self.deviation = max(_deviation(self.scores, self.data.sample_weight), 1e-300)
         self.value = value
         self.order.append(j)
         self.values.append(value)

@@ -11,7 +11,7 @@ import numpy as np
 from toprank.rules.curve import SCORES, CurvePath, best_candidate
 from toprank.rules.source import SearchPath
 
-__all__ = ["Limits", "Refiner", "climb", "improves"]
+__all__ = ["Limits", "Refiner", "climb"]
 
 IMPROVEMENT = 1e-10  # relative; anything less is rounding
 
@@ -73,7 +73,7 @@ def climb(
         if len(positives) == 0:
             break
         index, best = best_candidate(scorer(positives, negatives, path))
-        if not improves(best, current):
+        if not best > current + IMPROVEMENT * max(abs(current), 1e-6):
             break
         rule, covered = refiner.refine(index)
         path = path.extended(positives[index], negatives[index])
@@ -84,11 +84,6 @@ def climb(
         return None
     points = np.array(path.positives), np.array(path.negatives)
     return SearchPath(tuple(rules), depth, *points, current, n_evaluated)
-
-
-def improves(score: float, current: float) -> bool:
-    """Whether a score is above the current one by more than rounding."""
-    return score > current + IMPROVEMENT * max(abs(current), 1e-6)
 
 
 def _exhausted(limits: Limits, n_evaluated: int, start: float) -> bool:

@@ -31,11 +31,14 @@ class RelationalPRankBoost(RelationalEnsemble):
         Most rounds.
     weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}, default="clause"
         What a search maximises and what is kept of it, as in :class:`PRankBoost`. The area that was
-        maximised is also the r that sets the step, in all of them.
+        maximised is also the r that sets the step, in all of them (with `step="area"`).
     switch_at : int, "stall" or None, default=None
         For "mix4": the round (from 0) that is the first to learn as "mix1", or "stall" to hold out
         examples and switch when their area has not risen for ten rounds. None is half of
         `n_estimators`.
+    step : {"area", "exact"}, default="area"
+        alpha from the area r as the paper has it, ln((1 + r)/(1 - r))/2, or the minimum of the loss over
+        pairs along the weak ranker.
     learning_rate : float, default=1.0
         Share of each step that is taken.
     max_length : int, default=4
@@ -46,8 +49,8 @@ class RelationalPRankBoost(RelationalEnsemble):
         Most facts that one call of a mode adds to a bottom clause, where the mode does not say. It
         limits which literals are tried, never what a clause covers.
     lookahead : int, default=5
-        When no single literal raises the score, so many of those that introduce variables are tried
-        together with a second literal on these variables. 0 is never.
+        So many of the literals that introduce variables, the best ones, are at each step also tried
+        together with a second literal on these variables. 0 is none.
     max_evaluated : int, optional
         Most clauses scored in one search.
     max_seconds : float, optional
@@ -109,6 +112,7 @@ class RelationalPRankBoost(RelationalEnsemble):
         *,
         weak: str = "clause",
         switch_at: int | str | None = None,
+        step: str = "area",
         learning_rate: float = 1.0,
         max_length: int = 4,
         max_depth: int = 2,
@@ -126,6 +130,7 @@ class RelationalPRankBoost(RelationalEnsemble):
         self.n_estimators = n_estimators
         self.weak = weak
         self.switch_at = switch_at
+        self.step = step
         self.learning_rate = learning_rate
         self.max_length = max_length
         self.max_depth = max_depth
@@ -157,6 +162,7 @@ class RelationalPRankBoost(RelationalEnsemble):
         self : RelationalPRankBoost
         """
         check_choice(self, "weak", tuple(VARIANTS))
+        check_choice(self, "step", ("area", "exact"))
         if self.switch_at not in (None, "stall") and not (
             isinstance(self.switch_at, Integral) and self.switch_at >= 0
         ):
@@ -185,6 +191,7 @@ class RelationalPRankBoost(RelationalEnsemble):
             train.sample_weight,
             weak=self.weak,
             switch_at=None if self._waits_for_stall() else int(switch_at),
+            step=self.step,
             learning_rate=self.learning_rate,
         )
 

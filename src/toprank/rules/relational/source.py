@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toprank.rules.curve import SCORES, CurvePath, best_candidate
+from toprank.rules.curve import SCORES, CurvePath
 from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, Saturation
 from toprank.rules.relational.coded import Body, CodedAtom, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.data import RelationalData
 from toprank.rules.relational.sources import TimeUpError
-from toprank.rules.search import Limits, climb, improves
+from toprank.rules.search import Limits, climb
 from toprank.rules.source import SearchPath, draw_seed, total_weights
 
 __all__ = ["RelationalLimits", "RelationalSource"]
@@ -34,8 +34,8 @@ class RelationalLimits:
     recall : int
         Most facts that one call of a mode adds to a bottom clause (where the mode does not say).
     lookahead : int
-        How many of the literals that introduce variables are tried together with a second literal on
-        those variables, when no single literal raises the score.
+        How many of the literals that introduce variables, the best ones, are also tried together with
+        a second literal on those variables.
     max_evaluated : int or None
         Most clauses scored in one search.
     max_seconds : float or None
@@ -146,14 +146,13 @@ class ClauseRefiner:
         self.coverage.deadline = None if limit is None else time.monotonic() + limit
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Score every literal of the bottom clause; where none helps, pairs of literals."""
+        """Score every literal of the bottom clause, and pairs of those that open new variables."""
         refinements = self._within_limits(self.bottom.refinements(self.partial))
         singles = [r.literal for r in refinements if not r.implied]
         self.options, self.sums = [], (np.empty(0), np.empty(0))
         with suppress(TimeUpError):  # what was scored in time still counts
             self._evaluate((), singles)
-            if self.source.limits.lookahead > 0:
-                self._look_ahead(refinements, singles)
+            self._look_ahead(refinements, singles)
         return self.sums
 
     def refine(self, index: int) -> tuple[object, np.ndarray]:
@@ -191,12 +190,6 @@ class ClauseRefiner:
             np.concatenate([self.sums[1], sums[1]]),
         )
 
-    def _improved(self) -> bool:
-        """Whether some option raises the score."""
-        if not self.options:
-            return False
-        return improves(best_candidate(self.scorer(*self.sums, self.path))[1], self.current)
-
     def _repeats(self, refinement: Refinement) -> bool:
         """Whether the new variables could only be those of an atom that the clause has already."""
         literal, n_known = refinement.literal, len(self.partial.types)
@@ -204,7 +197,11 @@ class ClauseRefiner:
         return refinement.implied and self.source.data.background.is_key(literal.predicate, fixed)
 
     def _look_ahead(self, refinements: list[Refinement], singles: list[CodedAtom]) -> None:
-        """Try second literals on the variables that a first literal introduces."""
+        """Try second literals on the variables that a first literal introduces.
+
+        A literal that only introduces a variable is often true of every example, and of no use but to
+        the literal after it.
+        """
         if len(self.partial.body) + 2 > self.source.limits.max_length:
             return
         scores = dict(zip(singles, self.scorer(*self.sums, self.path).tolist(), strict=True))
