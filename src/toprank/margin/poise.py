@@ -45,7 +45,7 @@ class PartialAUCRanker(LinearRanker):
         negatives estimated from a small sample: one pass costs little memory and time.
     loss : {"hinge", "logistic", "exponential"}, default="hinge"
         Loss of a pair as a function of its margin.
-    penalty : float or "auto", default=1e-4
+    penalty : float or "auto", default=1e-3
         The factor c. "auto" takes the best of 1e-2, 1e-3, 1e-4 and 1e-5 on held-out rows.
     surrogate_range : {"auto", "exact"} or tuple (a, b), default="auto"
         Range of negatives in the loss. Where classes overlap, the convex loss of a narrow range is
@@ -124,7 +124,7 @@ class PartialAUCRanker(LinearRanker):
         *,
         solver: str = "batch",
         loss: str = "hinge",
-        penalty: float | str = 1e-4,
+        penalty: float | str = 1e-3,
         surrogate_range: str | tuple[float, float] = "auto",
         embedding: Any = None,
         scale: bool = True,
