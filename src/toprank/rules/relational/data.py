@@ -12,11 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from toprank.rules.relational.background import Background
-from toprank.rules.relational.inference import Column, count_distinct, infer_types, split_declared
-from toprank.rules.relational.modes import Mode, Predicate, Schema, check_modes, infer_modes
+from toprank.rules.relational.inference import complete_schema
+from toprank.rules.relational.modes import Mode, Schema
 from toprank.rules.relational.schema_file import SchemaParts, read_schema
 from toprank.rules.relational.sources import (
-    ArrowSource,
     DatabaseSource,
     ParquetSource,
     Source,
@@ -113,7 +112,7 @@ class RelationalData:
     ) -> None:
         if not sources:
             raise ValueError("no background tables were given: there is nothing to learn from")
-        self.schema = _complete_schema(sources, examples, parts)
+        self.schema = complete_schema(sources, examples, parts)
         self._background = Background(sources, self.schema.predicates)
         self._examples = examples.select(list(self.schema.target.columns))
         self.labels = labels
@@ -357,75 +356,6 @@ def _parquet(connection: Any, path: Path, condition: tuple[Any, ...]) -> Parquet
 def _database_tables(connection: Any, alias: str) -> list[str]:
     query = "SELECT table_name FROM information_schema.tables WHERE table_catalog = $1 ORDER BY 1"
     return [row[0] for row in connection.execute(query, [alias]).fetchall()]
-
-
-def _complete_schema(
-    sources: Mapping[str, Source], examples: pa.Table, parts: SchemaParts
-) -> Schema:
-    """Check what was declared and infer the rest."""
-    if parts.target in sources:
-        raise ValueError(
-            f"{parts.target!r} is both the target and a background table; rename one of them "
-            "(a table of the target's own facts would give the labels away)"
-        )
-    _check_names(parts, sources)
-    connection = connect()
-    try:
-        columns: list[Column] = []
-        for name, source in {parts.target: ArrowSource(examples), **sources}.items():
-            columns += _columns(connection, name, source.scan(connection), parts)
-        types = infer_types(connection, columns)
-        predicates = _predicates(columns, types)
-        declared = check_modes(parts.modes, predicates[1:])
-        modes: list[Mode] = []
-        for predicate in predicates[1:]:
-            own = [mode for mode in declared if mode.predicate == predicate.name]
-            if not own:
-                of_table = [c for c in columns if c.predicate == predicate.name]
-                counts = count_distinct(connection, of_table)
-                own = list(infer_modes(predicate, *counts, named=predicates[0].types))
-            modes += own
-    finally:
-        connection.close()
-    return Schema(predicates[0], tuple(predicates[1:]), tuple(modes))
-
-
-def _check_names(parts: SchemaParts, sources: Mapping[str, Source]) -> None:
-    known = {parts.target, *sources}
-    for what, names in (("arguments", parts.arguments), ("types", parts.types)):
-        unknown = sorted(set(names) - known)
-        if unknown:
-            raise ValueError(
-                f"{what} are given for {', '.join(map(repr, unknown))}, but the tables are "
-                f"{', '.join(map(repr, sources))} and the target is {parts.target!r}"
-            )
-
-
-def _columns(connection: Any, name: str, scan: str, parts: SchemaParts) -> list[Column]:
-    """The argument columns of one table with their declared types."""
-    sql_types = describe(connection, scan)
-    names = list(parts.arguments.get(name) or sql_types)
-    unknown = [column for column in names if column not in sql_types]
-    if unknown:
-        raise ValueError(
-            f"the table of {name!r} has no column {', '.join(map(repr, unknown))}; "
-            f"it has {', '.join(map(repr, sql_types))}"
-        )
-    types = split_declared(parts.types, name, names)
-    return [
-        Column(name, column, sql_types[column], scan, declared)
-        for column, declared in zip(names, types, strict=True)
-    ]
-
-
-def _predicates(columns: Sequence[Column], types: Sequence[str]) -> list[Predicate]:
-    """Columns, in the order of their tables, gathered into predicates."""
-    gathered: dict[str, tuple[list[str], list[str]]] = {}
-    for column, name in zip(columns, types, strict=True):
-        names, of_columns = gathered.setdefault(column.predicate, ([], []))
-        names.append(column.name)
-        of_columns.append(name)
-    return [Predicate(name, tuple(n), tuple(t)) for name, (n, t) in gathered.items()]
 
 
 def _check_tables(wanted: Schema, present: Schema) -> None:

@@ -7,10 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from toprank.rule import quote_identifier
 from toprank.rules.relational.background import kind_of
+from toprank.rules.relational.modes import Mode, Predicate, Schema, check_modes, infer_modes
+from toprank.rules.relational.schema_file import SchemaParts
+from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
 
-__all__ = ["Column", "count_distinct", "infer_types", "split_declared"]
+__all__ = ["Column", "complete_schema", "count_distinct", "infer_types"]
 
 SHARED = 0.5  # a column joins the type that has at least this share of its distinct values
 _STEM = re.compile(r"[_ ]?\d+\Z")
@@ -132,7 +137,7 @@ def _stem(name: str) -> str:
     return _STEM.sub("", name).lower()
 
 
-def split_declared(
+def _declared(
     given: Mapping[str, Sequence[str | None]] | None, predicate: str, columns: Sequence[str]
 ) -> list[str | None]:
     """The declared types of a predicate's columns, None where there is none."""
@@ -145,3 +150,72 @@ def split_declared(
             f"{len(types)} types were given"
         )
     return list(types)
+
+
+def complete_schema(
+    sources: Mapping[str, Source], examples: pa.Table, parts: SchemaParts
+) -> Schema:
+    """Check what was declared and infer the rest."""
+    if parts.target in sources:
+        raise ValueError(
+            f"{parts.target!r} is both the target and a background table; rename one of them "
+            "(a table of the target's own facts would give the labels away)"
+        )
+    _check_names(parts, sources)
+    connection = connect()
+    try:
+        columns: list[Column] = []
+        for name, source in {parts.target: ArrowSource(examples), **sources}.items():
+            columns += _columns(connection, name, source.scan(connection), parts)
+        types = infer_types(connection, columns)
+        predicates = _predicates(columns, types)
+        declared = check_modes(parts.modes, predicates[1:])
+        modes: list[Mode] = []
+        for predicate in predicates[1:]:
+            own = [mode for mode in declared if mode.predicate == predicate.name]
+            if not own:
+                of_table = [c for c in columns if c.predicate == predicate.name]
+                counts = count_distinct(connection, of_table)
+                own = list(infer_modes(predicate, *counts, named=predicates[0].types))
+            modes += own
+    finally:
+        connection.close()
+    return Schema(predicates[0], tuple(predicates[1:]), tuple(modes))
+
+
+def _check_names(parts: SchemaParts, sources: Mapping[str, Source]) -> None:
+    known = {parts.target, *sources}
+    for what, names in (("arguments", parts.arguments), ("types", parts.types)):
+        unknown = sorted(set(names) - known)
+        if unknown:
+            raise ValueError(
+                f"{what} are given for {', '.join(map(repr, unknown))}, but the tables are "
+                f"{', '.join(map(repr, sources))} and the target is {parts.target!r}"
+            )
+
+
+def _columns(connection: Any, name: str, scan: str, parts: SchemaParts) -> list[Column]:
+    """The argument columns of one table with their declared types."""
+    sql_types = describe(connection, scan)
+    names = list(parts.arguments.get(name) or sql_types)
+    unknown = [column for column in names if column not in sql_types]
+    if unknown:
+        raise ValueError(
+            f"the table of {name!r} has no column {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(map(repr, sql_types))}"
+        )
+    types = _declared(parts.types, name, names)
+    return [
+        Column(name, column, sql_types[column], scan, declared)
+        for column, declared in zip(names, types, strict=True)
+    ]
+
+
+def _predicates(columns: Sequence[Column], types: Sequence[str]) -> list[Predicate]:
+    """Columns, in the order of their tables, gathered into predicates."""
+    gathered: dict[str, tuple[list[str], list[str]]] = {}
+    for column, name in zip(columns, types, strict=True):
+        names, of_columns = gathered.setdefault(column.predicate, ([], []))
+        names.append(column.name)
+        of_columns.append(name)
+    return [Predicate(name, tuple(n), tuple(t)) for name, (n, t) in gathered.items()]

@@ -20,9 +20,8 @@ from toprank.rules.relational.coded import CodedAtom
 __all__ = ["LITERAL", "Relation", "atom_relation", "candidate_relation", "eliminate", "join_sql"]
 
 LITERAL = "l"  # the variable that numbers candidate literals
-REPEATED = (
-    1e6  # a last join of fewer rows may hand over repeated ones: cheaper than to sort them out
-)
+# a last join of fewer rows than this may hand over repeated ones: cheaper than to sort them out
+REPEATED = 1e6
 
 
 class Facts(Protocol):
