@@ -114,8 +114,8 @@ class PartialAUCRanker(LinearRanker):
     >>> from toprank.metrics import partial_auc
     >>> X, y = make_classification(1000, weights=[0.9], flip_y=0.02, random_state=3)
     >>> model = PartialAUCRanker(fpr=(0, 0.1)).fit(X, y)
-    >>> round(partial_auc(y, model.decision_function(X), fpr=(0, 0.1)), 2)
-    0.74
+    >>> partial_auc(y, model.decision_function(X), fpr=(0, 0.1)) > 0.7
+    True
     """
 
     def __init__(
