@@ -125,14 +125,27 @@ def precision_at(labels, k=None):
     return float(np.sum(labels[:k])) / k
 
 
-def mauc_ordered(labels, shares=None):
+def mauc_ordered(labels, shares=None, area=None):
     labels = np.asarray(labels)
+    area = auc if area is None else area
     levels = [c for c in np.unique(labels) if c >= 1]
     shares = {c: np.mean(labels == c) for c in levels} if shares is None else shares
     parts = [
-        shares[c] * auc((labels >= c).astype(int)) for c in levels if 0 < np.sum(labels >= c) < len(labels)
+        shares[c] * area((labels >= c).astype(int)) for c in levels if 0 < np.sum(labels >= c) < len(labels)
     ]  # fmt: skip
     return sum(parts) / sum(shares.values())
+
+
+def partial_auc(labels, a, b):
+    """Area of the ROC staircase between two false positive rates, over their distance."""
+    labels = np.asarray(labels)
+    n_negatives = np.sum(labels == 0)
+    area = 0.0
+    for place in np.flatnonzero(labels == 0):  # the step of one negative along the axis
+        k = np.sum(labels[:place] == 0)
+        width = min((k + 1) / n_negatives, b) - max(k / n_negatives, a)
+        area += max(width, 0.0) * np.sum(labels[:place]) / np.sum(labels)
+    return area / (b - a)
 
 
 def mauc_one_vs_rest(labels):

@@ -75,6 +75,10 @@ LAMBDA = [
     Lambda(objectives.get("lambda_precision"), naive.precision_at),
     Lambda(objectives.get("lambda_precision", k=4), partial(naive.precision_at, k=4)),
     Lambda(objectives.get("lambda_mauc"), naive.mauc_ordered),
+    Lambda(
+        objectives.get("lambda_mauc", fpr=(0.1, 0.45)),
+        partial(naive.mauc_ordered, area=partial(naive.partial_auc, a=0.1, b=0.45)),
+    ),
     Lambda(objectives.get("lambda_mauc", kind="one_vs_rest"), naive.mauc_one_vs_rest),
 ]
 

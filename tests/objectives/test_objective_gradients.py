@@ -106,6 +106,23 @@ def test_mauc_weighs_levels_by_their_share_of_all_rows(rng):
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_ranges_of_mauc_add_up_to_the_whole(rng, settings):
+    """Where the two halves of the axis change a swap, they change it the same way round."""
+    y, scores, extra = make(rng, 60, objectives.get("lambda_mauc"), **settings)
+    low, high = (
+        objectives.get("lambda_mauc", fpr=fpr).deltas(y, scores, **extra)
+        for fpr in ((0.0, 0.3), (0.3, 1.0))
+    )
+    whole = objectives.get("lambda_mauc").deltas(y, scores, **extra)
+    np.testing.assert_allclose(0.3 * low + 0.7 * high, whole, atol=1e-12)
+
+
+def test_mauc_of_one_against_the_rest_has_no_range():
+    with pytest.raises(ValueError, match="kind='ordered'"):
+        objectives.get("lambda_mauc", kind="one_vs_rest", fpr=(0.0, 0.1))
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("case", LAMBDA, ids=str)
 def test_lambda_loss_and_gradient_are_sums_over_pairs(rng, way, case, settings):
     y, scores, extra = make(rng, 40, case.objective, **settings)

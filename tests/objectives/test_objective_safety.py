@@ -191,6 +191,7 @@ def test_what_is_wrong_is_said():
         ("lambda_precision", {"k": 0}),
         ("lambda_ndcg", {"k": 0}),
         ("lambda_mauc", {"kind": "any"}),
+        ("lambda_mauc", {"fpr": (0.5, 0.2)}),
     ],
 )
 def test_wrong_parameters(name, parameters):

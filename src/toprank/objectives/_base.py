@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -102,7 +103,7 @@ def _floored(hessian: FloatArray, weight: FloatArray | None) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(ABC):
     """Base of all objectives: frozen parameters, pure functions of labels and scores.
 
     A subclass sets the class attributes and writes `_loss` and `_gradient_hessian` of checked
@@ -203,8 +204,10 @@ class Objective:
         """Return `loss(scores, y, sample_weight=None, qid=None)`, differentiable in PyTorch."""
         return adapters.for_torch(self)
 
+    @abstractmethod
     def _loss(self, rows: Rows) -> float:
-        raise NotImplementedError
+        """The loss of checked rows."""
 
+    @abstractmethod
     def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        raise NotImplementedError
+        """Gradient and Hessian of checked rows, in their order."""

@@ -9,6 +9,7 @@ the sums of `toprank.pair_sums` with two factors.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any, ClassVar
@@ -29,15 +30,16 @@ class LambdaObjective(Objective):
 
     worth: ClassVar[int]
 
+    @abstractmethod
     def _potentials(self, lists: RankedLists) -> FloatArray:
         """Worth of each level by query, scaled so that Delta is the change of the metric."""
-        raise NotImplementedError
 
     def _cutoffs(self, lists: RankedLists) -> FloatArray:
         """Rank at which the metric stops looking, by query."""
         return np.full(len(lists.ranked.starts) - 1, np.inf)
 
-    def _swaps(self, rows: Rows) -> Swaps:
+    def _swaps(self, rows: Rows) -> list[Swaps]:
+        """What swaps change, as one or several parts that add up."""
         lists = ranked_lists(rows, n_levels=None if self.graded else 2)
         good, inside = np.empty(lists.n_rows), np.zeros(lists.n_rows)
         one_worth = self.worth in (kernels.AUC, kernels.DISCOUNT, kernels.TOP)
@@ -47,26 +49,17 @@ class LambdaObjective(Objective):
             self._cutoffs(lists), good, bad, inside,
         )  # fmt: skip
         potentials = self._potentials(lists) * lists.query_share[:, None]
-        return Swaps(lists, good, bad, inside, np.ascontiguousarray(potentials))
+        return [Swaps(lists, good, bad, inside, np.ascontiguousarray(potentials))]
 
     def _loss(self, rows: Rows) -> float:
-        swaps = self._swaps(rows)
-        lists = swaps.lists
-        total = float(_tie_terms(swaps, np.zeros((2, lists.n_rows))).sum())
-        for worse, better in combinations(range(len(lists.levels)), 2):
-            sums = np.zeros((1, lists.n_rows))
-            swaps.add_sums(better, worse, sums, kernel="softplus")
-            total += float(sums[0] @ lists.weight)
-        return total
+        return sum(_loss_of(swaps) for swaps in self._swaps(rows))
 
     def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        swaps = self._swaps(rows)
-        lists = swaps.lists
-        both = add_up_levels(swaps.add_sums, lists)
-        if rows.weight is not None:
-            both *= lists.weight
-        _tie_terms(swaps, both)
-        return lists.restore(both)
+        parts = self._swaps(rows)
+        both = _slopes_of(parts[0])
+        for swaps in parts[1:]:
+            both += _slopes_of(swaps)
+        return parts[0].lists.restore(both)
 
     def deltas(
         self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None
@@ -80,9 +73,9 @@ class LambdaObjective(Objective):
         index = np.arange(len(rows.y)) if where is None else where
         matrix = np.zeros((len(rows.y), len(rows.y)))
         if len(present.y):
-            swaps = self._swaps(present)
-            rows_by_place = index[swaps.lists.ranked.order]
-            matrix[np.ix_(rows_by_place, rows_by_place)] = swaps.delta_matrix()
+            parts = self._swaps(present)
+            rows_by_place = index[parts[0].lists.ranked.order]
+            matrix[np.ix_(rows_by_place, rows_by_place)] = sum(s.delta_matrix() for s in parts)
         return matrix
 
     def freeze(
@@ -98,10 +91,35 @@ class LambdaObjective(Objective):
         present, where = present_rows(rows)
         if len(present.y) == 0:
             return lambda moved: 0.0
-        swaps = self._swaps(present)
-        order = swaps.lists.ranked.order if where is None else where[swaps.lists.ranked.order]
-        loss = FrozenLoss(swaps)
-        return lambda moved: loss(np.asarray(moved, dtype=np.float64)[order])
+        parts = self._swaps(present)
+        places = parts[0].lists.ranked.order
+        order = places if where is None else where[places]
+        losses = [FrozenLoss(swaps) for swaps in parts]
+
+        def loss(moved: Any) -> float:
+            by_place = np.asarray(moved, dtype=np.float64)[order]
+            return sum(part(by_place) for part in losses)
+
+        return loss
+
+
+def _loss_of(swaps: Swaps) -> float:
+    """Sum over pairs of |Delta| · softplus(worse - better)."""
+    lists = swaps.lists
+    total = float(_tie_terms(swaps, np.zeros((2, lists.n_rows))).sum())
+    for worse, better in combinations(range(len(lists.levels)), 2):
+        sums = np.zeros((1, lists.n_rows))
+        swaps.add_sums(better, worse, sums, kernel="softplus")
+        total += float(sums[0] @ lists.weight)
+    return total
+
+
+def _slopes_of(swaps: Swaps) -> FloatArray:
+    """Gradient and Hessian of that sum, by place."""
+    both = add_up_levels(swaps.add_sums, swaps.lists)
+    both *= swaps.lists.weight
+    _tie_terms(swaps, both)
+    return both
 
 
 def _tie_terms(swaps: Swaps, both: FloatArray) -> FloatArray:

@@ -3,7 +3,14 @@
 A tie group of weight m that starts below weight a covers the ranks a + 1, ..., a + m. Its rows share
 the mean worth of those ranks, and a pair inside it gets the mean absolute difference of worth
 between two of them: expectations over the orders of the group. Where the worth itself depends on
-the order (AP, MRR), the positives of the group are taken to be spread evenly over its ranks.
+the order (AP, MRR, partial AUC), the positives of the group are taken to be spread evenly over its
+ranks.
+
+Partial AUC is read from the positives: one with n negatives above it is worth
+g(n) = |[low, high] ∩ [n, N]| negatives of the range. A positive that takes the place of a negative moves
+to that place's n, and every positive between them loses one negative above it; so with sums over the
+positives above a place, E of g(n) - g(n + 1) and D of g(n - 1) - g(n), the worths of the place are
+g(n + 1) - E when the positive stands higher and g(n) - D when it stands lower.
 """
 
 from __future__ import annotations
@@ -95,11 +102,7 @@ def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside)
     """Fill, for each place, the worths of its rank and (if tied) the expected swap in its group."""
     for q in range(len(starts) - 1):
         lo, hi = starts[q], starts[q + 1]
-        cutoff, total = cutoffs[q], 0.0
-        for k in range(lo, hi):
-            total += weight[k]
-        # Very heavy rows would need a rank for each copy: then each step covers several.
-        density = min(1.0, max(_CELLS_PER_ROW * (hi - lo), 1e6) / max(total, 1.0))
+        cutoff, density = cutoffs[q], _cell_density(weight, lo, hi)
         first = second = math.inf
         if kind == RECIPROCAL:
             first, second = _first_ranks(scores, weight, codes, lo, hi)
@@ -138,6 +141,64 @@ def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside)
             above += group
             positives += positive
             start = end
+
+
+@njit(cache=True, nogil=True)
+def partial_worths(scores, weight, codes, starts, lows, highs, good, bad, inside):
+    """Fill the worths of each place for the area between `lows` and `highs` negatives of each query.
+
+    An end of the range that is an end of the list is infinite: rows spread over a tie group may
+    have less than one negative above or below them.
+    """
+    for q in range(len(starts) - 1):
+        low, high, start = lows[q], highs[q], starts[q]
+        density = _cell_density(weight, starts[q], starts[q + 1])
+        above, lost, gained = 0.0, 0.0, 0.0  # negatives above, and the sums E and D
+        while start < starts[q + 1]:
+            end, group, positive = start, 0.0, 0.0
+            while end < starts[q + 1] and scores[end] == scores[start]:
+                group += weight[end]
+                if codes[end] > 0:
+                    positive += weight[end]
+                end += 1
+            cells = max(int(group * density + 0.5), 1 if end == start + 1 else 2)
+            negatives, positives = (group - positive) / cells, positive / cells
+            # a copy in the middle of a cell of several ranks has this share of the cell above it
+            half = 0.5 * max(1.0 - cells / group, 0.0)
+            mean_good, mean_bad, spread = 0.0, 0.0, 0.0
+            for c in range(cells):
+                n = above + half * negatives
+                here = _worth_of_rest(n, low, high)
+                loss = here - _worth_of_rest(n + 1.0, low, high)
+                gain = _worth_of_rest(n - 1.0, low, high) - here
+                cell_good = here - loss - lost - half * positives * loss
+                cell_bad = here - gained - half * positives * gain
+                mean_good += cell_good / cells
+                mean_bad += cell_bad / cells
+                spread += (cells - 1.0 - 2.0 * c) * (cell_good + cell_bad)
+                lost += positives * loss
+                gained += positives * gain
+                above += negatives
+            for k in range(start, end):
+                good[k], bad[k] = mean_good, mean_bad
+                if end > start + 1:
+                    inside[k] = spread / (cells * (cells - 1.0))
+            start = end
+
+
+@njit(cache=True, nogil=True)
+def _worth_of_rest(n, low, high):
+    """Negatives of the range below the n-th, up to a constant."""
+    return -min(max(n, low), high)
+
+
+@njit(cache=True, nogil=True)
+def _cell_density(weight, lo, hi):
+    """Ranks for each unit of weight: very heavy rows would need one for each copy, then each covers several."""
+    total = 0.0
+    for k in range(lo, hi):
+        total += weight[k]
+    return min(1.0, max(_CELLS_PER_ROW * (hi - lo), 1e6) / max(total, 1.0))
 
 
 @njit(cache=True, nogil=True)

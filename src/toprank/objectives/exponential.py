@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -167,8 +168,9 @@ class APSoftmax(Objective):
 class _ExponentialPairs(Objective):
     """Log of the p-norm push; subclasses say what the power is."""
 
+    @abstractmethod
     def _power(self) -> float:
-        raise NotImplementedError
+        """The power to which each negative's sum over positives is raised."""
 
     def _loss(self, rows: Rows) -> float:
         sums = _ClassSums.of(rows, self._power(), -1.0)

@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from toprank.objectives import _lambda_kernels as kernels
-from toprank.objectives._base import FloatArray
+from toprank.objectives._base import FloatArray, Rows
 from toprank.objectives._gains import gains_of, ideal_gains
 from toprank.objectives._lambda import LambdaObjective
-from toprank.objectives._lists import RankedLists
+from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._swaps import Swaps
 
 __all__ = [
     "LambdaAUC",
@@ -184,6 +185,9 @@ class LambdaMAUC(LambdaObjective):
         literally): :math:`|\Delta| = |rank_i - rank_j| / n \cdot |1/(n - n_b) -
         1/(n - n_a)|`. With one score for each row this does not reward the right order: with four
         equally frequent labels the perfect and the reversed order both give 1/2, and Delta is 0.
+    fpr : tuple (a, b), default=(0, 1)
+        Range of false positive rates of each of the AUCs; only for "ordered". A swap then counts for
+        what it changes inside the range: partial AUC for several levels, exact with fractional ends.
 
     Examples
     --------
@@ -192,25 +196,65 @@ class LambdaMAUC(LambdaObjective):
     """
 
     name: ClassVar[str] = "lambda_mauc"
-    summary: ClassVar[str] = "LambdaMART for the AUC of several relevance levels"
+    summary: ClassVar[str] = "LambdaMART for the (partial) AUC of several relevance levels"
     graded: ClassVar[bool] = True
     worth: ClassVar[int] = kernels.AUC
 
     kind: str = "ordered"
+    fpr: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         if self.kind not in ("ordered", "one_vs_rest"):
             raise ValueError(f"kind must be 'ordered' or 'one_vs_rest', not {self.kind!r}")
+        low, high = self.fpr
+        if not 0 <= low < high <= 1:
+            raise ValueError(f"fpr must be a range (a, b) with 0 <= a < b <= 1, not {self.fpr!r}")
+        if self.kind == "one_vs_rest" and (low, high) != (0, 1):
+            raise ValueError(
+                "fpr goes with kind='ordered': with 'one_vs_rest' a swap may win for one class what it "
+                "loses for the other, in proportions that change from pair to pair inside a range"
+            )
 
     def _potentials(self, lists: RankedLists) -> FloatArray:
+        if self.kind == "ordered":
+            return np.cumsum(self._steps(lists), axis=1)
         totals = lists.totals
         sizes = totals.sum(axis=1, keepdims=True)
-        if self.kind == "one_vs_rest":
-            rest = np.where(totals > 0, sizes - totals, 0.0)
-            return np.where(rest > 0, 1.0 / np.maximum(sizes * rest, 1e-300), 0.0)
+        rest = np.where(totals > 0, sizes - totals, 0.0)
+        return np.where(rest > 0, 1.0 / np.maximum(sizes * rest, 1e-300), 0.0)
+
+    @staticmethod
+    def _steps(lists: RankedLists) -> FloatArray:
+        """What one pair counts in the AUC of "at least this level", by query and level."""
+        totals = lists.totals
         shares = totals.sum(axis=0) / totals.sum()
         above = np.cumsum(totals[:, ::-1], axis=1)[:, ::-1]  # m_c, the rows at or above level c
-        pairs = above * (sizes - above)
+        pairs = above * (totals.sum(axis=1, keepdims=True) - above)
         relevant = (lists.levels >= 1) & (shares > 0)
         steps = np.where((pairs > 0) & relevant, shares / np.maximum(pairs, 1e-300), 0.0)
-        return np.cumsum(steps, axis=1) / max(float(shares[relevant].sum()), 1e-300)
+        return steps / max(float(shares[relevant].sum()), 1e-300)
+
+    def _swaps(self, rows: Rows) -> list[Swaps]:
+        if tuple(self.fpr) == (0, 1):
+            return super()._swaps(rows)
+        lists = ranked_lists(rows)
+        steps = self._steps(lists) * lists.query_share[:, None] / (self.fpr[1] - self.fpr[0])
+        return [
+            self._threshold_swaps(lists, level, steps[:, level])
+            for level in range(len(lists.levels))
+            if steps[:, level].any()
+        ] or super()._swaps(rows)
+
+    def _threshold_swaps(self, lists: RankedLists, level: int, steps: FloatArray) -> Swaps:
+        """The part of one AUC: rows at or above a level against those below."""
+        codes = (lists.codes >= level).astype(np.uint8)
+        two = RankedLists(lists.ranked, codes, np.arange(2.0), lists.weight)
+        good, bad = np.empty(lists.n_rows), np.empty(lists.n_rows)
+        inside, negatives, (low, high) = np.zeros(lists.n_rows), two.totals[:, 0], self.fpr
+        kernels.partial_worths(
+            two.ranked.scores, two.weight, codes, two.ranked.starts,
+            low * negatives if low > 0 else np.full_like(negatives, -np.inf),
+            high * negatives if high < 1 else np.full_like(negatives, np.inf),
+            good, bad, inside,
+        )  # fmt: skip
+        return Swaps(two, good, bad, inside, _positive_only(steps))
