@@ -94,7 +94,7 @@ def fit_theirs(objective: str, X, y, qid, train, held_out) -> xgb.Booster:
         settings,
         matrix(train),
         ROUNDS,
-        evals=[(matrix(held_out), "held out")],
+        evals=[(matrix(held_out), "held_out")],
         early_stopping_rounds=PATIENCE,
         verbose_eval=False,
     )

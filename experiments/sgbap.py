@@ -36,8 +36,10 @@ METHODS = ("GB-Logistic", "RankBoost", "LambdaMART-AP", "SGBAP", "SGBAPsig")
 FIGURES = ("roc_auc", "average_precision", "pos_at_top", "precision_at_k")
 REPEATS = {"w8a": 3}
 ROUNDS = (25, 50, 100, 200)
-GRID = {"max_depth": (2, 4, 6), "learning_rate": (0.05, 0.2)}
-LARGE_GRID = {"max_depth": (4, 8), "learning_rate": (0.2,)}
+# How far a round goes: by the rate, or (line search) by the bound on a score's move at rate 0.2.
+RATES = {"learning_rate": (0.05, 0.2)}
+BOUNDS = {"max_leaf_step": (0.5, 2.0)}
+SMALL_TREES, LARGE_TREES = {"max_depth": (2, 4, 6)}, {"max_depth": (4, 8)}
 
 
 def make(method: str, rounds: int, seed: int, **parameters):
@@ -50,14 +52,15 @@ def make(method: str, rounds: int, seed: int, **parameters):
     if method == "LambdaMART-AP":
         return LambdaMART("map", subsample=0.5, min_child_weight=0.5, **common)
     constructor = SGBAP if method == "SGBAP" else SGBAPsig
-    return constructor(min_child_weight=0.5, **common)
+    return constructor(min_child_weight=0.5, **{"learning_rate": 0.2, **common})
 
 
 def settings(method: str, large: bool) -> list[dict]:
     """The grid of a method (rounds come from the stages of the longest fit)."""
     if method == "RankBoost":
         return [{}]
-    grid = LARGE_GRID if large else GRID
+    pace = BOUNDS if method.startswith("SGBAP") else RATES
+    grid = {**(LARGE_TREES if large else SMALL_TREES), **pace}
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
@@ -140,13 +143,14 @@ def table(results: Results) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--data", nargs="*", default=list(PUBLISHED), choices=list(PUBLISHED))
     parser.add_argument("--budget-minutes", type=float, default=1e9)
     options = parser.parse_args()
     use_local_data()
     results = Results(ROOT / "results" / "sgbap.jsonl")
     end = time.monotonic() + 60 * options.budget_minutes
     for repeat in range(options.repeats):
-        for data in PUBLISHED:
+        for data in options.data:
             if repeat >= REPEATS.get(data, options.repeats):
                 continue
             for method in METHODS:

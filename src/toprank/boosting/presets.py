@@ -18,12 +18,15 @@ LAMBDA_METRICS = {
     "precision": "lambda_precision",
 }
 
+LINE_SEARCH: dict[str, Any] = {"step": "line_search", "max_leaf_step": 0.5}
+
 
 def SGBAP(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanker:
     """Stochastic gradient boosting on the exponential surrogate of average precision.
 
     Frery et al. (2017), section 3.3: ``ap_exp`` on a random draw of the rows each round, a step by line
-    search. The draw is what keeps one very high score from taking the whole gradient.
+    search. The draw is what keeps one very high score from taking the whole gradient, and the bound on
+    the step (no score moves by more than 0.5 before shrinkage) keeps the search from running away.
 
     Examples
     --------
@@ -31,8 +34,8 @@ def SGBAP(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanke
     >>> SGBAP(n_estimators=50).objective
     'ap_exp'
     """
-    parameters.setdefault("step", "line_search")
-    return GradientBoostingRanker("ap_exp", subsample=subsample, **parameters)
+    settings = {**LINE_SEARCH, **parameters}
+    return GradientBoostingRanker("ap_exp", subsample=subsample, **settings)
 
 
 def SGBAPsig(
@@ -48,9 +51,9 @@ def SGBAPsig(
     >>> SGBAPsig(alpha=2.0).objective.self_term
     0.5
     """
-    parameters.setdefault("step", "line_search")
     objective = objectives.get("ap_sigmoid", alpha=alpha, self_term=0.5)
-    return GradientBoostingRanker(objective, subsample=subsample, **parameters)
+    settings = {**LINE_SEARCH, **parameters}
+    return GradientBoostingRanker(objective, subsample=subsample, **settings)
 
 
 def LambdaMART(metric: str = "map", **parameters: Any) -> GradientBoostingRanker:
