@@ -6,6 +6,7 @@ missing or never seen). What was learnt is plain data, so a model file can carry
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,28 @@ class Columns:
         """
         categories = tuple(_categories_of(frame.iloc[:, j]) for j in range(frame.shape[1]))
         return cls(tuple(map(str, frame.columns)), categories)
+
+    @classmethod
+    def union(cls, parts: Sequence[Columns]) -> Columns:
+        """Put together what was read from several parts of one table.
+
+        A column is a category if it is one in any part; its values are those of all parts.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> parts = [Columns.of(pd.DataFrame({"country": [name]})) for name in ("NL", "DE")]
+        >>> Columns.union(parts).categories[0].tolist()
+        ['DE', 'NL']
+        """
+        names = parts[0].names
+        if any(part.names != names for part in parts):
+            raise ValueError("the parts of the table differ in their columns")
+        categories = []
+        for values in zip(*(part.categories for part in parts), strict=True):
+            known = [v.astype(object) for v in values if v is not None]
+            categories.append(_sorted_values(pd.unique(np.concatenate(known))) if known else None)
+        return cls(names, tuple(categories))
 
     @property
     def is_category(self) -> np.ndarray:

@@ -43,6 +43,7 @@ class PartialAUC(Objective):
 
     name: ClassVar[str] = "pauc"
     summary: ClassVar[str] = "partial AUC: positives against the negatives of an FPR range"
+    by_rank: ClassVar[bool] = True
 
     a: float = 0.0
     b: float = 0.1
