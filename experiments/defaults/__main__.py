@@ -18,16 +18,16 @@ import numpy as np
 from experiments.common import ROOT, Results, use_local_data
 from experiments.defaults.report import write_report
 from experiments.defaults.tasks import REPEATS, Task, make_task
-from experiments.defaults.variants import OBJECTIVES, VARIANTS
+from experiments.defaults.variants import BASE, OBJECTIVES, VARIANTS
 from experiments.defaults.yardstick import quality, tuned_logistic
 from toprank import GradientBoostingRanker, metrics
-from toprank.boosting.ranker import automatic_rate
+from toprank.boosting.automatic import automatic_rate
 
 
 def ours(data: str, repeat: int, variant: str, objective: str) -> dict:
     """One variant with one objective on one split."""
     task = make_task(data, repeat)
-    settings = dict(VARIANTS[variant])
+    settings = {} if variant == "default" else {**BASE, **VARIANTS[variant]}
     if "rate_factor" in settings:
         settings["learning_rate"] = settings.pop("rate_factor") * automatic_rate(len(task.y))
     model = GradientBoostingRanker(objective, random_state=repeat, n_jobs=1, **settings)
@@ -81,9 +81,13 @@ def main() -> None:
             [{**s, "variant": "default", "objective": o} for s in splits for o in OBJECTIVES], ours
         )
     elif options.what == "variants":
-        chosen = [v for v in options.variants if v != "default"]
         found.run(
-            [{**s, "variant": v, "objective": "ap_sigmoid"} for s in splits for v in chosen], ours
+            [
+                {**s, "variant": v, "objective": "ap_sigmoid"}
+                for s in splits
+                for v in options.variants
+            ],
+            ours,
         )
     else:
         print(write_report(found, tuned))

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank import objectives
 from toprank.base import BaseRanker, TrainingData
 from toprank.boosting._xgboost import predict_margin, require_xgboost
+from toprank.boosting.automatic import automatic_rate
 from toprank.boosting.engine import Boosted, Callback, Settings, boost
 from toprank.boosting.explain import contributions, pair_contributions
 from toprank.boosting.tree_parameters import tree_parameters
@@ -25,18 +26,6 @@ from toprank.progress import progress
 __all__ = ["GradientBoostingRanker"]
 
 STEPS = ("newton", "line_search")
-
-
-def automatic_rate(n_rows: int) -> float:
-    """Return the learning rate for a number of training rows: 0.05 to 500 rows, 0.3 from 20,000 on.
-
-    Examples
-    --------
-    >>> [round(automatic_rate(n), 3) for n in (100, 5_000, 1_000_000)]
-    [0.05, 0.153, 0.3]
-    """
-    share = np.log(n_rows / 500) / np.log(40)
-    return float(0.05 * 6 ** np.clip(share, 0, 1))
 
 
 class GradientBoostingRanker(BaseRanker):
@@ -51,11 +40,11 @@ class GradientBoostingRanker(BaseRanker):
         Rounds, one tree each.
     learning_rate : float, optional
         Shrinkage of each tree. By default it depends on the number of rows: few rows are learnt
-        slowly (see `automatic_rate`).
+        slowly, at 0.05 up to 500 and faster with more, at 0.3 from 20,000 on.
     max_depth : int, default=0
         Deepest level of a tree; 0 sets no limit (then `max_leaves` must).
-    max_leaves : int, default=16
-        Most leaves of a tree; 0 sets no limit.
+    max_leaves : int, optional
+        Most leaves of a tree; 0 sets no limit. By default 16 below 2,000 rows and 31 from there on.
     growth : {"leaf", "depth"}, default="leaf"
         Grow always at the leaf with the greatest gain, or level by level.
     min_child_weight : float, default=1.0
@@ -63,8 +52,10 @@ class GradientBoostingRanker(BaseRanker):
         sum to its positives: a leaf of 1 holds about one positive's worth of curvature.
     min_split_gain : float, default=0.0
         Least gain of a split.
-    reg_lambda, reg_alpha : float, default=1.0 and 0.0
-        L2 and L1 penalty on leaf values.
+    reg_lambda : float, optional
+        L2 penalty on leaf values. By default 1 below 2,000 rows and 5 from there on.
+    reg_alpha : float, default=0.0
+        L1 penalty on leaf values.
     max_leaf_step : float, default=2.0
         Bound on a leaf's value before shrinkage (with a line search: on any row's move); 0 for none.
     subsample : float, default=1.0
@@ -140,11 +131,11 @@ class GradientBoostingRanker(BaseRanker):
         n_estimators: int = 300,
         learning_rate: float | None = None,
         max_depth: int = 0,
-        max_leaves: int = 16,
+        max_leaves: int | None = None,
         growth: str = "leaf",
         min_child_weight: float = 1.0,
         min_split_gain: float = 0.0,
-        reg_lambda: float = 1.0,
+        reg_lambda: float | None = None,
         reg_alpha: float = 0.0,
         max_leaf_step: float = 2.0,
         subsample: float = 1.0,
@@ -350,7 +341,7 @@ class GradientBoostingRanker(BaseRanker):
             subsample=self.subsample,
             max_bins=self.max_bins,
             n_jobs=self.n_jobs,
-            trees=tree_parameters(self),
+            trees=tree_parameters(self, len(data.y)),
         )
         starts = self._starts(init_model)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)

@@ -6,23 +6,26 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from toprank.boosting.automatic import automatic_leaves, automatic_penalty
+
 __all__ = ["tree_parameters"]
 
 GROWTH = {"depth": "depthwise", "leaf": "lossguide"}
 
 
-def tree_parameters(ranker: Any) -> dict[str, Any]:
+def tree_parameters(ranker: Any, n_rows: int) -> dict[str, Any]:
     """Return XGBoost's parameters for the trees of a ranker whose columns are known."""
     if ranker.growth not in GROWTH:
         raise ValueError(f"growth must be one of {', '.join(GROWTH)}, got {ranker.growth!r}")
+    leaves, penalty = ranker.max_leaves, ranker.reg_lambda
     parameters = {
         "tree_method": "hist",
         "grow_policy": GROWTH[ranker.growth],
         "max_depth": ranker.max_depth,
-        "max_leaves": ranker.max_leaves,
+        "max_leaves": automatic_leaves(n_rows) if leaves is None else leaves,
         "min_child_weight": ranker.min_child_weight,
         "gamma": ranker.min_split_gain,
-        "lambda": ranker.reg_lambda,
+        "lambda": automatic_penalty(n_rows) if penalty is None else penalty,
         "alpha": ranker.reg_alpha,
         "max_delta_step": ranker.max_leaf_step if ranker.step == "newton" else 0.0,
         "colsample_bytree": ranker.colsample_bytree,
