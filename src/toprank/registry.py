@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["ESTIMATORS", "RELATIONAL", "TRANSFORMERS", "all_estimators", "estimator"]
+__all__ = ["ESTIMATORS", "RELATIONAL", "TRANSFORMERS", "WRAPPERS", "all_estimators", "estimator"]
 
 # Rankers of tables and arrays: each keeps the contract of tests/test_contract.py.
 ESTIMATORS: dict[str, str] = {
     "LogisticRanker": "toprank.linear",
     "GradientBoostingRanker": "toprank.boosting",
+    "TunedLogisticBooster": "toprank.boosting.tuned",
     "RankBoost": "toprank.rules.rankboost",
     "PNormPush": "toprank.rules.pnorm",
     "PRankBoost": "toprank.rules.prankboost",
@@ -30,9 +31,15 @@ RELATIONAL: dict[str, str] = {
     "RelationalRankBoost": "toprank.rules.relational.estimator",
 }
 
+# Rankers around another ranker.
+WRAPPERS: dict[str, str] = {
+    "CalibratedRanker": "toprank.shortlisting.calibration",
+}
+
 # Transformers to put before a ranker.
 TRANSFORMERS: dict[str, str] = {
     "TreePathEmbedding": "toprank.margin.tree_path",
+    "TableEncoder": "toprank.selection.encoder",
 }
 
 
@@ -44,7 +51,7 @@ def estimator(name: str) -> type:
     >>> estimator("LogisticRanker").__name__
     'LogisticRanker'
     """
-    modules = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS}
+    modules = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **WRAPPERS}
     if name not in modules:
         raise ValueError(f"unknown estimator {name!r}; known: {', '.join(sorted(modules))}")
     return getattr(import_module(modules[name]), name)

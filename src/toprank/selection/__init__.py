@@ -1,0 +1,33 @@
+"""Comparing models by repeated, grouped or time-ordered cross-validation."""
+
+from toprank.selection.compare import compare_models
+from toprank.selection.comparison import ModelComparison, Recommendation
+from toprank.selection.encoder import TableEncoder
+from toprank.selection.models import (
+    DEFAULT_MODELS,
+    MODELS,
+    YARDSTICK,
+    Candidate,
+    make_model,
+    training_rows,
+)
+from toprank.selection.splits import Split, Splits, make_splits
+from toprank.selection.statistics import corrected_interval, holm
+
+__all__ = [
+    "DEFAULT_MODELS",
+    "MODELS",
+    "YARDSTICK",
+    "Candidate",
+    "ModelComparison",
+    "Recommendation",
+    "Split",
+    "Splits",
+    "TableEncoder",
+    "compare_models",
+    "corrected_interval",
+    "holm",
+    "make_model",
+    "make_splits",
+    "training_rows",
+]

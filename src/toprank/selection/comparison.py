@@ -1,0 +1,279 @@
+"""ModelComparison: what a comparison found, as tables, as plain data and in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from toprank.selection.figures import NAMES
+from toprank.selection.statistics import bootstrap_interval, corrected_interval, holm, verdict
+
+__all__ = ["ModelComparison", "Recommendation"]
+
+MAIN = "average_precision"
+Estimate = tuple[float, float, float, float]  # value, low, high, p-value of zero
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The model to trust and why.
+
+    Attributes
+    ----------
+    model : str
+    sentence : str
+        The reason; what `str` gives.
+    """
+
+    model: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """Models compared on the same splits.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Those that were run on every complete split.
+    yardstick : str or None
+        Name of the tuned logistic booster; None if it failed.
+    kind : {"stratified", "grouped", "time"}
+        How the rows were split.
+    method : {"corrected_t", "bootstrap"}
+        Of the intervals, see `compare_models`.
+    level : float
+        Confidence level.
+    values : ndarray of shape (n_splits, n_models, n_metrics)
+        The metrics of `metrics` on each complete split.
+    resampled : ndarray of shape (n_models, n_metrics, n_resamples) or None
+        Means over the splits when the test rows are drawn again (bootstrap only).
+    seconds : ndarray of shape (n_splits, n_models)
+        Time to fit and score.
+    splits : tuple of dict
+        For each complete split: `repeat`, `fold`, `n_train`, `n_test`, `train_positives`,
+        `test_positives`.
+    training_rows : dict
+        By model, the mean number of rows it was trained on.
+    scores : DataFrame
+        Scores of the test rows of the first repeat: `row` (position), `fold`, `label` (0 or 1), and a
+        column for each model.
+    failures : dict
+        By model that failed, the reason.
+    left_out : dict
+        By model that was not run, the reason.
+    notes : tuple of str
+        What else a reader should know: splits left out, rows drawn, warnings of models.
+    parameters : dict
+        `k` and `fpr` of the metrics.
+    """
+
+    models: tuple[str, ...]
+    yardstick: str | None
+    kind: str
+    method: str
+    level: float
+    values: np.ndarray
+    resampled: np.ndarray | None
+    seconds: np.ndarray
+    splits: tuple[Mapping[str, int], ...]
+    training_rows: Mapping[str, int]
+    scores: pd.DataFrame
+    failures: Mapping[str, str]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+    metrics = NAMES
+
+    @property
+    def n_splits(self) -> int:
+        """Number of complete splits."""
+        return len(self.splits)
+
+    @property
+    def best(self) -> str:
+        """The model with the highest mean average precision."""
+        return self._best(MAIN)
+
+    def leaderboard(self) -> pd.DataFrame:
+        """One row for each model, the highest average precision first.
+
+        Returns
+        -------
+        table : DataFrame
+            `model`; for each metric its mean over the splits and the ends of its interval (`_low`,
+            `_high`); `seconds` (mean of a split), `n_splits` and `training_rows`.
+        """
+        rows = []
+        for number, model in enumerate(self.models):
+            row: dict[str, Any] = {"model": model}
+            for metric in NAMES:
+                value, low, high, _ = self._estimate(metric, model)
+                row |= {metric: value, f"{metric}_low": max(low, 0.0)}
+                row[f"{metric}_high"] = min(high, 1.0)
+            row |= {"seconds": float(self.seconds[:, number].mean()), "n_splits": self.n_splits}
+            rows.append({**row, "training_rows": self.training_rows[model]})
+        table = pd.DataFrame(rows)
+        return table.sort_values(MAIN, ascending=False, kind="stable", ignore_index=True)
+
+    def differences(self, metric: str = MAIN) -> pd.DataFrame:
+        """Paired differences of every model to the best one and to the yardstick.
+
+        The interval is that of one difference; the verdict allows for their number by Holm's rule,
+        among the differences to the same model, so an interval may miss zero where the verdict is
+        still "cannot tell". The best is found on the same splits, so differences to it look a little
+        larger than they are; those to the yardstick do not have this trouble.
+
+        Parameters
+        ----------
+        metric : str, default="average_precision"
+            One of `metrics`.
+
+        Returns
+        -------
+        table : DataFrame
+            `reference` ("best" or "yardstick"), `other` (its name), `model`, `difference` (model
+            minus other), `low`, `high`, `p_value`, `p_adjusted` and `verdict` ("better", "worse" or
+            "cannot tell", of the model against the other).
+        """
+        references = {"best": self._best(metric)}
+        if self.yardstick is not None:
+            references["yardstick"] = self.yardstick
+        rows: list[dict[str, Any]] = []
+        for reference, other in references.items():
+            found: list[dict[str, Any]] = [
+                {"reference": reference, "other": other, "model": model}
+                | dict(zip(("difference", "low", "high", "p_value"),
+                           self._estimate(metric, model, other), strict=True))
+                for model in self.models
+                if model != other
+            ]  # fmt: skip
+            adjusted = holm([row["p_value"] for row in found])
+            for row, p_value in zip(found, adjusted, strict=True):
+                row["p_adjusted"] = float(p_value)
+                row["verdict"] = verdict(row["difference"], float(p_value), self.level)
+            rows += sorted(found, key=lambda row: -row["difference"])
+        columns = ["reference", "other", "model", "difference", "low", "high", "p_value",
+                   "p_adjusted", "verdict"]  # fmt: skip
+        return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def recommended(self) -> Recommendation:
+        """The model with the highest average precision, and how sure that is, in a sentence."""
+        best = self.best
+        value, low, high, _ = self._estimate(MAIN, best)
+        bounds = f"{value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"
+        start = f"{best} has the highest average precision, {bounds}"
+        return Recommendation(best, f"{start}{self._against_yardstick(best)}{self._equals(best)}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the scores, as plain data for JSON (None where there is no number).
+
+        Returns
+        -------
+        data : dict
+            `models`, `yardstick`, `kind`, `method`, `level`, `metrics`, `parameters`, `n_splits`,
+            `splits`, `leaderboard` and, by metric, `differences` (lists of dicts, a row each),
+            `values` (by model and metric, one for each split), `failures`, `left_out`, `notes`,
+            `recommended` (`model` and `sentence`).
+        """
+        advice = self.recommended
+        values = {
+            model: {metric: self.values[:, i, j].tolist() for j, metric in enumerate(NAMES)}
+            for i, model in enumerate(self.models)
+        }
+        return plain(
+            {
+                "models": list(self.models),
+                "yardstick": self.yardstick,
+                "kind": self.kind,
+                "method": self.method,
+                "level": self.level,
+                "metrics": list(NAMES),
+                "parameters": dict(self.parameters),
+                "n_splits": self.n_splits,
+                "splits": [dict(split) for split in self.splits],
+                "leaderboard": self.leaderboard().to_dict("records"),
+                "differences": {m: self.differences(m).to_dict("records") for m in NAMES},
+                "values": values,
+                "failures": dict(self.failures),
+                "left_out": dict(self.left_out),
+                "notes": list(self.notes),
+                "recommended": {"model": advice.model, "sentence": advice.sentence},
+            }
+        )
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _best(self, metric: str) -> str:
+        return self.models[int(np.argmax(self.values[:, :, self._index(metric)].mean(axis=0)))]
+
+    def _index(self, metric: str) -> int:
+        if metric not in NAMES:
+            raise ValueError(f"unknown metric {metric!r}; known: {', '.join(NAMES)}")
+        return NAMES.index(metric)
+
+    def _estimate(self, metric: str, model: str, other: str | None = None) -> Estimate:
+        """Mean of a metric, or of its paired difference to another model, with its interval."""
+        j, i = self._index(metric), self.models.index(model)
+        values = self.values[:, i, j]
+        resampled = None if self.resampled is None else self.resampled[i, j]
+        if other is not None:
+            k = self.models.index(other)
+            values = values - self.values[:, k, j]
+            if self.resampled is not None:
+                resampled = self.resampled[i, j] - self.resampled[k, j]
+        if resampled is not None:
+            return bootstrap_interval(float(values.mean()), resampled, self.level)
+        shares = [split["n_test"] / split["n_train"] for split in self.splits]
+        return corrected_interval(values, float(np.mean(shares)), self.level)
+
+    def _against_yardstick(self, best: str) -> str:
+        """How the best compares with the tuned logistic booster."""
+        if self.yardstick is None:
+            return "; there is no yardstick to compare it with, since that failed"
+        table = self.differences()
+        table = table[table["reference"] == "yardstick"]
+        if best == self.yardstick:
+            return "; no other model does better than this tuned logistic booster"
+        row = table[table["model"] == best].iloc[0]
+        gain = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+        if row["verdict"] == "better":
+            return f", better than the tuned logistic booster by more than chance explains ({gain})"
+        return f", but cannot be told from the tuned logistic booster ({gain})"
+
+    def _equals(self, best: str) -> str:
+        """The models that may be as good."""
+        table = self.differences()
+        level = table[(table["reference"] == "best") & (table["verdict"] == "cannot tell")]
+        others = [model for model in level["model"] if model != self.yardstick]
+        if not others:
+            return ""
+        return f"; {_listed(others)} may be as good"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def plain(value: Any) -> Any:
+    """Values that JSON knows; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

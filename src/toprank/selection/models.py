@@ -1,0 +1,176 @@
+"""The models that can be compared, by short names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from toprank.registry import estimator
+
+__all__ = ["DEFAULT_MODELS", "MODELS", "YARDSTICK", "Candidate", "make_model", "training_rows"]
+
+YARDSTICK = "yardstick"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that can be asked for by name.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class in `toprank`.
+    summary : str
+        What it is, in a few words.
+    parameters : dict
+        Those that differ from the defaults of the class.
+    most_negatives : int or None
+        In comparisons it is trained on all positives and at most this many other rows, since its
+        cost grows faster than the rows; None for no limit.
+    """
+
+    estimator: str
+    summary: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    most_negatives: int | None = None
+
+
+_OBJECTIVES = {
+    "ap_sigmoid": "boosted trees for average precision (sigmoid surrogate)",
+    "ap_exp": "boosted trees for average precision (exponential surrogate)",
+    "ap_softmax": "boosted trees for average precision (softmax over the list)",
+    "lambda_map": "boosted trees on lambda gradients of average precision",
+    "lambda_auc": "boosted trees on lambda gradients of the AUC",
+    "lambda_mauc": "boosted trees on lambda gradients of the multi-class AUC",
+    "lambda_ndcg": "boosted trees on lambda gradients of NDCG",
+    "lambda_mrr": "boosted trees on lambda gradients of the reciprocal rank",
+    "lambda_precision": "boosted trees on lambda gradients of precision at k",
+    "ndcg_sigmoid": "boosted trees for NDCG (sigmoid surrogate)",
+    "pairwise_logistic": "boosted trees on the logistic loss of pairs",
+    "pairwise_exp": "boosted trees on the exponential loss of pairs",
+    "pauc": "boosted trees for the partial AUC",
+    "logistic": "boosted trees on the logistic loss",
+}
+
+MODELS: dict[str, Candidate] = {
+    **{
+        name: Candidate("GradientBoostingRanker", summary, {"objective": name})
+        for name, summary in _OBJECTIVES.items()
+    },
+    # the name of this objective is that of the published method, further down
+    "boosted_pnorm_push": Candidate(
+        "GradientBoostingRanker", "boosted trees on the p-norm push", {"objective": "pnorm_push"}
+    ),
+    YARDSTICK: Candidate("TunedLogisticBooster", "XGBoost, logistic loss, tuned by validation"),
+    "linear": Candidate("LogisticRanker", "linear score, logistic loss"),
+    "rankboost": Candidate("RankBoost", "boosted stumps on the loss of pairs"),
+    "pnorm_push": Candidate("PNormPush", "boosted stumps on the p-norm push"),
+    "prankboost": Candidate("PRankBoost", "boosted clauses for recall-precision area", {}, 50_000),
+    "pauc_boost": Candidate("PAUCBoost", "boosted stumps for the partial AUC", {}, 20_000),
+    "greedy_pauc": Candidate("GreedyPAUC", "linear score grown greedily for pAUC", {}, 20_000),
+    "treerank": Candidate("TreeRank", "one ranking tree", {}, 50_000),
+    "ranking_forest": Candidate(
+        "RankingForest", "a forest of ranking trees", {"n_estimators": 20}, 20_000
+    ),
+    "ranksvm": Candidate("RankSVM", "linear score, squared hinge of pairs"),
+    "rankls": Candidate("RankLS", "linear score, least squares of pairs"),
+    "ranksvm_rbf": Candidate("RankSVM", "RankSVM with a Gaussian kernel", {"kernel": "rbf"}, 20_000),
+    "rankls_rbf": Candidate("RankLS", "RankLS with a Gaussian kernel", {"kernel": "rbf"}, 20_000),
+    "klr": Candidate("KernelLogisticRanker", "kernel logistic regression", {}, 20_000),
+    "pauc_svm": Candidate(
+        "PartialAUCSVM", "structural SVM for the partial AUC", {"fpr": (0.0, 0.1)}, 50_000
+    ),
+    "pauc_linear": Candidate("PartialAUCRanker", "linear score for the partial AUC", {}, 50_000),
+    "poise": Candidate(
+        "PartialAUCRanker", "partial AUC on paths of trees", {"embedding": "tree_path"}, 10_000
+    ),
+}  # fmt: skip
+
+DEFAULT_MODELS: tuple[str, ...] = (
+    "ap_sigmoid", "lambda_map", "logistic", "pauc", "rankboost", "ranking_forest", "rankls", "linear",
+)  # fmt: skip
+
+
+def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) -> Any:
+    """Make a model by its short name, ready for any table.
+
+    A method that takes neither categories nor missing cells gets a `TableEncoder` before it, in a
+    scikit-learn pipeline whose last step is called ``model``.
+
+    Parameters
+    ----------
+    name : str
+        A key of `MODELS`, or the name of an estimator of `toprank`.
+    random_state : int or None, default=0
+    n_jobs : int or None, default=1
+        Threads; None or -1 for all cores.
+
+    Returns
+    -------
+    model : estimator or Pipeline
+
+    Examples
+    --------
+    >>> make_model("lambda_map").objective
+    'lambda_map'
+    >>> [step for step, _ in make_model("ranksvm").steps]
+    ['table', 'model']
+    """
+    from sklearn.pipeline import Pipeline
+
+    from toprank.selection.encoder import TableEncoder
+
+    candidate = find_candidate(name)
+    kind = estimator(candidate.estimator)
+    given = dict(candidate.parameters)
+    # XGBoost takes None for all cores, scikit-learn's users write -1
+    settings = {"random_state": random_state, "n_jobs": None if n_jobs == -1 else n_jobs}
+    known = kind._get_param_names()  # type: ignore[attr-defined]
+    given |= {key: value for key, value in settings.items() if key in known}
+    model = kind(**given)
+    tags = model.__sklearn_tags__().input_tags
+    if tags.allow_nan and tags.categorical:
+        return model
+    return Pipeline([("table", TableEncoder()), ("model", model)])
+
+
+def find_candidate(name: str) -> Candidate:
+    """The candidate of that name; estimators of the registry may be named by their class."""
+    from toprank.registry import ESTIMATORS
+
+    if name in MODELS:
+        return MODELS[name]
+    if name in ESTIMATORS:
+        limits = [c.most_negatives for c in MODELS.values() if c.estimator == name]
+        most = limits[0] if limits else None
+        return Candidate(name, f"{name} with its defaults", {}, most)
+    import difflib
+
+    near = difflib.get_close_matches(str(name), MODELS, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"unknown model {name!r}{hint} Known: {', '.join(MODELS)}")
+
+
+def training_rows(name: str, y: Any, random_state: int = 0) -> np.ndarray | None:
+    """Positions of the rows that a model of limited size is trained on; None for all of them.
+
+    All positives and a draw of `most_negatives` other rows, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.arange(100_000) % 100 == 0
+    >>> training_rows("ap_sigmoid", y) is None, len(training_rows("klr", y))
+    (True, 21000)
+    """
+    most = find_candidate(name).most_negatives
+    labels = np.asarray(y)
+    positive = labels == np.unique(labels)[-1]
+    others = np.flatnonzero(~positive)
+    if most is None or len(others) <= most:
+        return None
+    drawn = np.random.default_rng(random_state).choice(others, most, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
