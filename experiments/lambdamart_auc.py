@@ -176,9 +176,8 @@ def main() -> None:
                 results.values(f, data=data, method=method) for f in (*FIGURES, "train_seconds")
             ]
             low, high = mean_interval(values[0])[1:]
-            rows.append(
-                [method, *(float(np.nanmean(v)) for v in values), f"[{low:.4f}, {high:.4f}]"]
-            )
+            interval = f"[{low:.4f}, {high:.4f}]" if len(values[0]) > 1 else "one split"
+            rows.append([method, *(float(np.nanmean(v)) for v in values), interval])
         text.append(f"## {data}\n")
         header = ["method", *FIGURES, "training s", "95% interval of AUC"]
         text.append(markdown_table(header, rows))

@@ -159,6 +159,7 @@ class TunedLogisticBooster(BaseRanker):
             "logistic",
             **self.best_params_,
             max_leaves=0,
+            reg_lambda=1.0,
             growth="depth",
             max_leaf_step=0.0,
             colsample_bynode=1.0,
