@@ -24,6 +24,21 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 suppress_warnings = ["myst.xref_missing", "myst.header", "autosummary"]
 
+FUNCTIONS = (
+    "selection.compare_models",
+    "selection.make_splits",
+    "choose_cut",
+    "CalibratedRanker",
+    "shortlist",
+    "report.evaluate",
+    "report.write_page",
+    "distributed.fit_distributed",
+    "save",
+    "load",
+    "to_onnx",
+    "RelationalData",
+)
+
 # The lists of estimators and objectives are written from the registries, so none is forgotten.
 HERE = Path(__file__).parent
 GENERATED = HERE / "api" / "generated"
@@ -36,6 +51,12 @@ def write_lists() -> None:
     lines = [".. autosummary::", "   :toctree: .", "", *(f"   toprank.{name}" for name in names)]
     (GENERATED / "estimators.rst").write_text(
         "Estimators\n==========\n\n" + "\n".join(lines) + "\n"
+    )
+    functions = ["   toprank." + name for name in FUNCTIONS]
+    (GENERATED / "functions.rst").write_text(
+        "Comparing, cutting, reporting, keeping\n======================================\n\n"
+        + "\n".join([".. autosummary::", "   :toctree: .", "", *functions])
+        + "\n"
     )
     rows = ["| name | what it minimises | grades |", "|---|---|---|"]
     for name, cls in sorted(objectives.OBJECTIVES.items()):

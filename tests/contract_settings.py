@@ -15,12 +15,19 @@ SMALL: dict[str, dict[str, Any]] = {
         "n_jobs": 1,
     },
     "RankingForest": {"n_estimators": 15},
+    "TunedLogisticBooster": {
+        "depths": (3,),
+        "learning_rates": (0.3,),
+        "n_estimators": 20,
+        "n_jobs": 1,
+    },
 }
 
 # Estimators for which a weight is not exactly a copy, with the reason: scikit-learn's two checks of
 # that equivalence are expected to fail and quality over seeds is tested instead.
 DRAWS: dict[str, str] = {
     "RankingForest": "each tree draws its rows",
+    "TunedLogisticBooster": "its inner split draws rows",
 }
 
 

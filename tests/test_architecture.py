@@ -25,7 +25,7 @@ LAYERS = [  # a part may import the parts of its own line (unless a rule below f
         "_pair_tiles",
     },
     {*FAMILIES, "linear", "datasets", "distributed"},
-    {"selection", "shortlist", "persistence", "report"},
+    {"selection", "shortlisting", "persistence", "report"},
     {"demo", "cli", "__main__", "__init__"},
 ]
 HOMES = {

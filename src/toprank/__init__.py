@@ -11,7 +11,7 @@ from typing import Any
 from toprank._version import __version__
 from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
 
-_SUBMODULES = ("datasets", "metrics", "objectives", "persistence")
+_SUBMODULES = ("datasets", "metrics", "objectives", "persistence", "report", "selection")
 _FUNCTIONS = {
     "SGBAP": "toprank.boosting",
     "SGBAPsig": "toprank.boosting",
@@ -22,6 +22,9 @@ _FUNCTIONS = {
     "save": "toprank.persistence",
     "load": "toprank.persistence",
     "to_onnx": "toprank.persistence.onnx_export",
+    "CalibratedRanker": "toprank.shortlisting.calibration",
+    "choose_cut": "toprank.shortlisting.cut",
+    "shortlist": "toprank.shortlisting.shortlist",
 }
 _LAZY = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **_FUNCTIONS}
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from toprank.persistence.errors import require
-from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
+from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS, WRAPPERS
 
 __all__ = ["RECORDS", "SCIKIT_LEARN", "class_of", "name_of"]
 
@@ -41,6 +41,8 @@ RECORDS: dict[str, str] = {
     "KernelFunction": "toprank.margin.kernels",
     "KernelExpansion": "toprank.margin.kernels",
     "PathTree": "toprank.margin.path_tree",
+    "Staircase": "toprank.shortlisting.staircase",
+    "ProbabilityMap": "toprank.shortlisting.probability",
 }
 
 # Objectives, by their class.
@@ -90,7 +92,7 @@ NUMPY_TYPES = (
 
 def _modules(kind: str) -> dict[str, str]:
     if kind == "estimator":
-        return {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS}
+        return {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **WRAPPERS}
     return {"record": RECORDS, "sklearn": SCIKIT_LEARN}[kind]
 
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from toprank.persistence.errors import require
 from toprank.persistence.record_checks import FEATURE, exactly, finite, within
+from toprank.registry import WRAPPERS
 
-__all__ = ["check_estimator", "check_scikit_learn"]
+__all__ = ["check_estimator", "check_scikit_learn", "is_wrapper"]
 
 MOST_THREADS = 1024
 MOST_COLUMNS = 2_000_000  # of a step of scikit-learn, which does not list them
+WITHOUT_CLASSES = ("TableEncoder",)
 
 
 def check_estimator(model: Any) -> None:
@@ -28,14 +30,47 @@ def check_estimator(model: Any) -> None:
         return  # not fitted: a parameter of another estimator
     whole = isinstance(n_columns, (int, np.integer)) and 0 < n_columns < 2**31
     require(bool(whole), "a model has no columns")
-    if "schema_" not in state:
+    if is_wrapper(model):
+        _check_wrapped(model, int(n_columns))
+    elif "schema_" not in state:
         _check_columns(state, int(n_columns))
-    _check_classes(state)
+    if type(model).__name__ not in WITHOUT_CLASSES:
+        _check_classes(state)
     offset = state.get("offset_", 0.0)
     require(isinstance(offset, float) and bool(np.isfinite(offset)), "a threshold is not finite")
     for name, check in CHECKS.items():
         if name in state:
             check(model, int(n_columns))
+
+
+def is_wrapper(model: Any) -> bool:
+    """Whether a ranker stands around another one."""
+    return type(model).__name__ in WRAPPERS
+
+
+def _check_wrapped(model: Any, n_columns: int) -> None:
+    """The ranker inside scores rows of these columns and classes, and can be calibrated."""
+    state = vars(model)
+    inner = state.get("estimator_")
+    scores = any(hasattr(inner, name) for name in ("decision_function", "predict_proba"))
+    require(scores, "a calibrated model has no ranker inside")
+    fits = getattr(inner, "n_features_in_", None) == n_columns
+    require(fits, "a calibrated model and its ranker take other columns")
+    names, own = state.get("feature_names_in_"), getattr(inner, "feature_names_in_", None)
+    same = names is own is None or (
+        isinstance(names, np.ndarray)
+        and isinstance(own, np.ndarray)
+        and names.tolist() == own.tolist()
+    )
+    require(bool(same), "a calibrated model and its ranker name other columns")
+    classes = getattr(inner, "classes_", None)
+    alike = isinstance(classes, np.ndarray) and isinstance(state.get("classes_"), np.ndarray)
+    require(
+        alike and classes.tolist() == state["classes_"].tolist(),  # type: ignore[union-attr]
+        "a calibrated model and its ranker have other classes",
+    )
+    for name, kind in (("staircase_", "Staircase"), ("calibration_", "ProbabilityMap")):
+        require(type(state.get(name)).__name__ == kind, "a calibrated model lacks its calibration")
 
 
 def _check_threads(model: Any) -> None:
@@ -185,6 +220,32 @@ def _expansion(model: Any, n_columns: int) -> None:
     require(bool(fits), "the kernel of a model is for other columns")
 
 
+def _encoder(model: Any, n_columns: int) -> None:
+    """Every output column is made from a column, or a category, that there is."""
+    require(type(vars(model).get("trained_on_sparse_")) is bool, "an encoder is incomplete")
+    for name in ("medians_", "centre_", "spread_"):
+        cells = exactly(vars(model).get(name), np.float64, (n_columns,), "the scale of an encoder")
+        finite(cells, "the scale of an encoder")
+    require(bool((model.spread_ > 0).all()), "the scale of an encoder is zero")
+    indicated = exactly(
+        vars(model).get("indicated_"), np.bool_, (n_columns,), "marks of an encoder"
+    )
+    require(not (indicated & model.columns_.is_category).any(), "marks of an encoder are astray")
+    clip = model.clip
+    require(type(clip) in (int, float) and clip > 0, "an encoder has a damaged limit")
+    kept = vars(model).get("kept_")
+    require(type(kept) is list and len(kept) == n_columns, "an encoder has lost its categories")
+    expected: list[int] = []
+    for j, (codes, values) in enumerate(zip(kept or [], model.columns_.categories, strict=True)):
+        codes = exactly(codes, np.int64, (None,), "the categories of an encoder")
+        within(codes, 0, 0 if values is None else len(values), "a category of an encoder")
+        require(len(codes) == len(set(codes.tolist())), "an encoder repeats categories")
+        expected += [j] * (1 if values is None else len(codes))
+    source = exactly(model.source_, np.int64, (None,), "the source of an encoder")
+    laid_out = source.tolist() == [*expected, *np.flatnonzero(indicated).tolist()]
+    require(laid_out, "an encoder makes columns from others than it says")
+
+
 # Fitted attribute -> what must hold of it; in this order, since some lean on others.
 CHECKS: dict[str, Callable[[Any, int], None]] = {
     "schema_": _schema,
@@ -197,6 +258,7 @@ CHECKS: dict[str, Callable[[Any, int], None]] = {
     "tree_": _tree,
     "trees_": _trees,
     "expansion_": _expansion,
+    "source_": _encoder,
 }
 
 

@@ -33,6 +33,7 @@ from toprank.persistence.arrays import pack_pools, unpack_pools
 from toprank.persistence.decoding import Decoder
 from toprank.persistence.encoding import Encoder
 from toprank.persistence.errors import ModelFileError, require
+from toprank.persistence.estimator_checks import is_wrapper
 from toprank.persistence.migrations import FORMAT, MEMBER_NAMES, digests, migrate, read_json
 from toprank.persistence.probe import columns_of, probe
 from toprank.persistence.summary import check_summary, summarise
@@ -225,8 +226,7 @@ def _model_of(members: dict[str, bytes], description: ModelFile) -> Any:
     )
     require(scores, "what it holds is no model")
     require(schema_of(model) == description.schema, "its schema is not that of its model")
-    ours = type(model).__module__.startswith("toprank.")
-    require(description.header["probed"] or not ours, "its header skips a check")
+    require(description.header["probed"] or not _is_ours(model), "its header skips a check")
     return model
 
 
@@ -278,9 +278,15 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _is_ours(model: Any) -> bool:
+    """Whether the estimator, or the one that it wraps, is the library's own."""
+    inner = model.estimator_ if is_wrapper(model) else model
+    return type(inner).__module__.startswith("toprank.")
+
+
 def _can_be_probed(model: Any) -> bool:
     """Whether made-up rows go through: always in our own estimators, mostly in pipelines."""
-    if type(model).__module__.startswith("toprank."):
+    if _is_ours(model):
         return True
     try:
         probe(model)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from toprank.columns import Columns
 from toprank.persistence.errors import require
+from toprank.persistence.estimator_checks import is_wrapper
 
 __all__ = ["columns_of", "probe"]
 
@@ -75,6 +76,8 @@ def _cells(values: np.ndarray | None, examples: list[Any] | None, missing: bool)
 
 def _first_step(model: Any) -> Any:
     """What sees the rows first."""
+    if is_wrapper(model):
+        return _first_step(model.estimator_)
     steps = getattr(model, "steps", None)
     if steps:
         return _first_step(steps[0][1])

@@ -273,6 +273,36 @@ def _path_tree(tree: Any) -> None:
     within(tree.sign, -1, 2, "the sign of a leaf")
 
 
+def _staircase(stairs: Any) -> None:
+    n = len(stairs.tops)
+    require(0 < n <= 100_000, "out-of-fold scores are missing, or too many")
+    for name in ("tops", "bottoms"):
+        finite(exactly(getattr(stairs, name), np.float64, (n,), "out-of-fold scores"), "a score")
+    apart = (stairs.tops >= stairs.bottoms).all() and (stairs.bottoms[:-1] > stairs.tops[1:]).all()
+    require(bool(apart), "out-of-fold scores do not descend")
+    for name in ("positives", "negatives", "positive_squares", "negative_squares"):
+        sums = exactly(getattr(stairs, name), np.float64, (n,), "out-of-fold counts")
+        finite(sums, "a count")
+        rising = sums[0] >= 0 and sums[-1] > 0 and bool((np.diff(sums) >= 0).all())
+        require(bool(rising), "out-of-fold counts do not add up")
+    rows = np.diff(stairs.positives + stairs.negatives, prepend=0.0)
+    require(bool((rows > 0).all()), "a step of the out-of-fold scores is empty")
+
+
+def _probability_map(rising: Any) -> None:
+    require(rising.method in ("isotonic", "sigmoid"), "an unknown kind of calibration")
+    line = np.isfinite(rising.slope) and np.isfinite(rising.intercept) and rising.slope >= 0
+    require(bool(line), "a calibration is damaged")
+    n = len(exactly(rising.knots, np.float64, (None,), "the knots of a calibration"))
+    values = exactly(rising.values, np.float64, (n,), "the values of a calibration")
+    finite(rising.knots, "a knot")
+    finite(values, "a probability")
+    require((n > 0) == (rising.method == "isotonic"), "a calibration lacks its curve")
+    steady = bool((np.diff(rising.knots) > 0).all() and (np.diff(values) >= 0).all())
+    inside = n == 0 or (values[0] >= 0 and values[-1] <= 1)
+    require(steady and bool(inside), "a calibration does not rise from 0 to 1")
+
+
 SPLITS: dict[str, Callable[[Any], int]] = {
     "LeafRankRules": lambda rules: len(rules.roots),
     "SVMRules": lambda rules: len(rules.intercept),
@@ -297,4 +327,6 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "KernelFunction": _kernel_function,
     "KernelExpansion": _kernel_expansion,
     "PathTree": _path_tree,
+    "Staircase": _staircase,
+    "ProbabilityMap": _probability_map,
 }

@@ -1,0 +1,323 @@
+"""Do new rows look like the training rows?
+
+Each column is compared with the training summary, and so are the scores. Two measures, both with an allowance
+for chance, so that a small table does not cry wolf:
+
+- the population stability index, sum over bins of (new - old) ln(new / old), over tenths of a column of
+  numbers or its categories, missing cells apart. Without drift it is about (1/n + 1/m) times a chi-squared
+  variable with one degree of freedom less than bins, for n new and m training rows (Yurdakul and Naranjo 2020,
+  Journal of Risk Model Validation 14). By custom above 0.1 is a moderate and above 0.25 a large shift;
+  here it must also exceed what chance gives in one of 1,000 tables (over all columns together).
+- for numbers, the largest distance of the two distribution functions (Kolmogorov-Smirnov), with its p-value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, kstwobign
+
+from toprank.columns import as_frame, is_table
+from toprank.shortlisting.baseline import column_names
+from toprank.shortlisting.bounds import share_interval
+from toprank.shortlisting.cross_fit import scores_of
+
+__all__ = ["LARGE", "MODERATE", "Drift", "drift"]
+
+MODERATE, LARGE = 0.1, 0.25
+LARGE_SCORES = 0.5
+FALSE_ALARM = 1e-3  # chance of any warning at all on a table that has not drifted
+N_BINS = 10
+LEAST_UNSEEN = 0.01  # share of unseen categories that is worth a word
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How new rows differ from the training rows.
+
+    Attributes
+    ----------
+    columns : list of dict
+        One for each column: `name`, `kind`, `psi`, `psi_allowed` (what chance explains), `ks` and
+        `ks_p_value` (None for categories), `missing` and `missing_training`, `unseen` (share of cells of
+        categories that training did not have; None where that is not known) and `drift`: "none",
+        "moderate" or "large".
+    scores : dict or None
+        The same of the scores.
+    warnings : list of str
+        What is wrong, in words, the worst first; empty when nothing is.
+    n_rows : int
+    """
+
+    columns: list[dict[str, Any]]
+    scores: dict[str, Any] | None
+    warnings: list[str]
+    n_rows: int
+
+    @property
+    def drifted(self) -> bool:
+        return bool(self.warnings)
+
+    def table(self) -> pd.DataFrame:
+        """The columns as a table, the largest index first."""
+        table = pd.DataFrame(self.columns)
+        return table.sort_values("psi", ascending=False, ignore_index=True) if len(table) else table
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "n_rows": self.n_rows,
+            "columns": self.columns,
+            "scores": self.scores,
+            "warnings": self.warnings,
+        }
+
+
+def drift(model_or_summary: Any, X: Any) -> Drift:
+    """Compare new rows with the training rows.
+
+    Parameters
+    ----------
+    model_or_summary : fitted estimator or dict
+        A model that was loaded from a file with a training summary, or a summary
+        (`toprank.persistence.summarise`).
+    X : array, sparse matrix or table
+        New rows.
+
+    Returns
+    -------
+    drift : Drift
+
+    Notes
+    -----
+    The summary knows the scores of the training rows themselves, which flatter a model that has learnt
+    them by heart: the scores of new rows differ from them without any drift (an index of 0.3 in a forest of 15
+    trees on 300 rows). A shift of the scores is therefore reported above 0.5 only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import LogisticRanker
+    >>> from toprank.persistence import summarise
+    >>> from toprank.shortlisting import drift
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> model = LogisticRanker().fit(X, (X[:, 0] > 1).astype(int))
+    >>> summary = summarise(model, X)
+    >>> drift(summary, X[:300]).drifted
+    False
+    >>> drift(summary, X[:300] + [0.0, 1.0]).columns[1]["drift"]
+    'large'
+    """
+    given = isinstance(model_or_summary, Mapping)
+    model = None if given else model_or_summary
+    summary = model_or_summary if given else getattr(model, "training_summary_", None)
+    if summary is None:
+        raise ValueError(
+            "the model has no training summary to compare with: save it with its training rows "
+            "(toprank.save(model, path, X, y)) and load it, or give toprank.persistence.summarise(...)"
+        )
+    X = as_frame(X) if is_table(X) else X if hasattr(X, "shape") else np.asarray(X)
+    n_rows = int(X.shape[0])
+    known = summary["columns"]
+    error = FALSE_ALARM / (2 * (len(known) + 1))  # two tests of each column, and the scores
+    names = column_names(X) if known else []
+    columns, words = [], []
+    if n_rows:
+        for column in known:
+            if column["name"] not in names:
+                words.append((np.inf, f"column {column['name']!r} is not there"))
+                continue
+            cells = _cells(X, names.index(column["name"]))
+            categories = _categories(model, column["name"])
+            found = _compare(column, cells, summary["n_rows"], error, categories)
+            columns.append(found)
+            words += _words(found, error, n_rows)
+    scores = None
+    if model is not None and n_rows:
+        scores, more = _compare_scores(summary, scores_of(model, X), error)
+        words += more
+    words.sort(key=lambda one: -one[0])
+    return Drift(columns, scores, [text for _, text in words], n_rows)
+
+
+def _cells(X: Any, j: int) -> pd.Series:
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[:, j].reset_index(drop=True)
+    return pd.Series(X[:, [j]].toarray().ravel() if hasattr(X, "tocsc") else X[:, j])
+
+
+def _categories(model: Any, name: str) -> set[str] | None:
+    """All categories of a column that the model knows (a summary has only the frequent ones)."""
+    columns = getattr(model, "columns_", None)
+    if columns is None or name not in columns.names:
+        return None
+    values = columns.categories[columns.names.index(name)]
+    return None if values is None else {str(v) for v in values.tolist()}
+
+
+# -- one column -----------------------------------------------------------------------------------
+
+
+def _compare(
+    column: dict[str, Any], cells: pd.Series, n_training: int, error: float, categories: Any
+) -> dict[str, Any]:
+    """All measures of one column."""
+    missing = cells.isna().to_numpy(dtype=bool)
+    found = {
+        "name": column["name"],
+        "kind": column["kind"],
+        "missing": float(missing.mean()),
+        "missing_training": float(column["missing"]),
+        "ks": None,
+        "ks_p_value": None,
+        "unseen": None,
+    }
+    present = cells[~missing]
+    if column["kind"] == "category":
+        old, new, unseen = _category_bins(column, present, len(cells), categories)
+        found["unseen"] = unseen
+    else:
+        numbers = pd.to_numeric(present, errors="coerce").to_numpy(dtype=np.float64)
+        numbers = numbers[~np.isnan(numbers)]
+        quantiles = np.asarray(column["quantiles"], dtype=np.float64)
+        old, new = number_bins(quantiles, numbers, column["missing"], len(cells))
+        if len(quantiles) and len(numbers):
+            n_old = n_training * (1 - column["missing"])
+            found["ks"], found["ks_p_value"] = distance(quantiles, numbers, n_old)
+    return {**found, **_stability(old, new, n_training, len(cells), error)}
+
+
+def _stability(
+    old: np.ndarray, new: np.ndarray, n_old: int, n_new: int, error: float
+) -> dict[str, Any]:
+    """The index, what chance explains of it, and the verdict."""
+    index = stability_index(old, new, n_old, n_new)
+    bins = int(np.count_nonzero((old > 0) | (new > 0)))
+    allowed = (1 / n_new + 1 / max(n_old, 1)) * float(chi2.isf(error, max(bins - 1, 1)))
+    # bins that hold next to nothing of a small table stray further than a chi-squared variable
+    allowed += 2 * bins / min(n_new, max(n_old, 1))
+    level = "none"
+    if index > max(MODERATE, allowed):
+        level = "large" if index > LARGE else "moderate"
+    return {"psi": index, "psi_allowed": allowed, "drift": level}
+
+
+def stability_index(old: np.ndarray, new: np.ndarray, n_old: int, n_new: int) -> float:
+    """The population stability index of two sets of shares, half a row added to each bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(stability_index(np.array([0.5, 0.5]), np.array([0.8, 0.2]), 10**6, 10**6), 3)
+    0.416
+    """
+    kept = (old > 0) | (new > 0)
+    a = (old[kept] * n_old + 0.5) / (n_old + 0.5 * kept.sum())
+    b = (new[kept] * n_new + 0.5) / (n_new + 0.5 * kept.sum())
+    return float(np.sum((b - a) * np.log(b / a)))
+
+
+def cumulative_shares(quantiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values among quantiles at 0, 1, ..., 100 percent, and the share up to each.
+
+    A value that fills several quantiles reaches from the last of them to just before the next: the
+    middle is taken, half a percent off at most.
+    """
+    last = len(quantiles) - 1
+    values, first, times = np.unique(quantiles, return_index=True, return_counts=True)
+    ends = first + times - 1
+    shares = np.where(times > 1, ends + 0.5, ends) / last
+    shares[-1] = 1.0
+    return values, np.minimum(shares, 1.0)
+
+
+def number_bins(
+    quantiles: np.ndarray, numbers: np.ndarray, missing: float, n_new: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of old and new rows in tenths of the old ones; the last bin is for missing cells."""
+    new_missing = 1 - len(numbers) / n_new
+    if not len(quantiles):
+        return np.array([0.0, missing]), np.array([1 - new_missing, new_missing])
+    values, shares = cumulative_shares(quantiles)
+    wanted = np.arange(1, N_BINS) / N_BINS
+    at = np.unique(np.minimum(np.searchsorted(shares, wanted - 1e-9), len(values) - 1))
+    at = at[shares[at] < 1.0]
+    old = np.diff(np.concatenate([[0.0], shares[at], [1.0]]))
+    counts = np.bincount(np.searchsorted(values[at], numbers), minlength=len(old))
+    new = counts / n_new
+    return np.append(old * (1 - missing), missing), np.append(new, new_missing)
+
+
+def distance(quantiles: np.ndarray, numbers: np.ndarray, n_old: float) -> tuple[float, float]:
+    """The largest distance of two distribution functions at the old quantiles, and its p-value."""
+    values, shares = cumulative_shares(quantiles)
+    ordered = np.sort(numbers)
+    here = np.searchsorted(ordered, values, side="right") / len(ordered)
+    slack = np.where(np.isin(shares * (len(quantiles) - 1) % 1, (0.0,)), 0.0, 0.005)
+    largest = float(np.max(np.maximum(np.abs(here - shares) - slack, 0.0)))
+    n = len(numbers) * n_old / (len(numbers) + n_old) if n_old > 0 else 0.0
+    return largest, float(kstwobign.sf(largest * np.sqrt(n)))
+
+
+def _category_bins(
+    column: dict[str, Any], present: pd.Series, n_new: int, categories: set[str] | None
+) -> tuple[np.ndarray, np.ndarray, float | None]:
+    """Shares of old and new rows in the frequent categories, all others and missing cells."""
+    shares = column["shares"]
+    counts = present.astype(object).map(str).value_counts()
+    new = np.array([counts.get(name, 0) for name in shares], dtype=float) / n_new
+    rest = float(len(present)) / n_new - float(new.sum())
+    old = np.append(np.array(list(shares.values())), [column["others"], column["missing"]])
+    new = np.append(new, [rest, 1 - len(present) / n_new])
+    unseen: float | None = None
+    if categories is not None or column["others"] == 0:
+        known = categories if categories is not None else set(shares)
+        unseen = float(counts[~counts.index.isin(list(known))].sum()) / n_new
+    return old, np.maximum(new, 0.0), unseen
+
+
+def _words(found: dict[str, Any], error: float, n_rows: int) -> list[tuple[float, str]]:
+    """What to say of one column, with how bad it is."""
+    name, words = found["name"], []
+    before, now = found["missing_training"], found["missing"]
+    low, high = share_interval(now * n_rows, n_rows, 1 - 2 * error)
+    if found["drift"] != "none":
+        how = f"{found['drift']} shift (stability index {found['psi']:.2f})"
+        apart = f"; {now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
+        words.append((found["psi"], f"{name!r}: {how}{apart}"))
+    elif not low <= before <= high and abs(now - before) > 0.05:
+        words.append((abs(now - before), f"{name!r}: {now:.1%} missing, {before:.1%} in training"))
+    unseen = found["unseen"]
+    if unseen is not None and unseen >= LEAST_UNSEEN and unseen * n_rows >= 5:
+        words.append(
+            (unseen, f"{name!r}: {unseen:.1%} of the cells are categories not seen in training")
+        )
+    return words
+
+
+# -- the scores -----------------------------------------------------------------------------------
+
+
+def _compare_scores(
+    summary: Mapping[str, Any], scores: np.ndarray, error: float
+) -> tuple[dict[str, Any] | None, list[tuple[float, str]]]:
+    """Compare scores with those of the training rows."""
+    quantiles = np.asarray(summary.get("scores", {}).get("quantiles", []), dtype=np.float64)
+    if not len(quantiles):
+        return None, []
+    n_old = int(summary["n_rows"])
+    old, new = number_bins(quantiles, scores, 0.0, len(scores))
+    found = _stability(old, new, n_old, len(scores), error)
+    ks, p_value = distance(quantiles, scores, n_old)
+    found = {**found, "ks": ks, "ks_p_value": p_value}
+    found["drift"] = "large" if found["psi"] > max(LARGE_SCORES, found["psi_allowed"]) else "none"
+    words = []
+    if found["drift"] != "none":
+        words.append(
+            (found["psi"], f"the scores: large shift (stability index {found['psi']:.2f})")
+        )
+    return found, words

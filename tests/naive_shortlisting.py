@@ -1,0 +1,58 @@
+"""Slow and plain twins of what `toprank.shortlisting` computes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def binomial_at_least(hits: int, total: int, share: float) -> float:
+    return sum(
+        math.comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(hits, total + 1)
+    )
+
+
+def cuts(y: np.ndarray, scores: np.ndarray) -> list[tuple[float, int, int]]:
+    """For every cut, ties together: the lowest score flagged, positives and negatives flagged."""
+    found = [(math.inf, 0, 0)]
+    for score in sorted(set(scores.tolist()), reverse=True):
+        flagged = scores >= score
+        found.append((score, int(y[flagged].sum()), int((1 - y[flagged]).sum())))
+    return found
+
+
+def fpr_cut(y: np.ndarray, scores: np.ndarray, fpr: float, error: float) -> int:
+    """Rows flagged by the umbrella algorithm: the longest list with few enough negatives."""
+    n = int((1 - y).sum())
+    best = 0
+    for _, positives, negatives in cuts(y, scores):
+        at_most = 1 - binomial_at_least(negatives + 1, n, fpr)
+        if at_most <= error:
+            best = max(best, positives + negatives)
+    return best
+
+
+def cheapest_cut(y: np.ndarray, scores: np.ndarray, false_alarm: float, miss: float) -> int:
+    total = int(y.sum())
+    costs = [
+        (false_alarm * negatives + miss * (total - positives), positives + negatives)
+        for _, positives, negatives in cuts(y, scores)
+    ]
+    least = min(cost for cost, _ in costs)
+    return min(length for cost, length in costs if cost <= least + 1e-9)
+
+
+def isotonic(y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rising least squares by max-min: max over starts of min over ends of the mean between."""
+    n = len(y)
+    fitted = np.empty(n)
+    for i in range(n):
+        fitted[i] = max(
+            min(
+                float((weight[a : b + 1] @ y[a : b + 1]) / weight[a : b + 1].sum())
+                for b in range(i, n)
+            )
+            for a in range(i + 1)
+        )
+    return fitted

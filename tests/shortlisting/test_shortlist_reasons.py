@@ -1,0 +1,220 @@
+"""Reasons: true to the model, in words, for every estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from contract_settings import small
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from toprank import CalibratedRanker, LogisticRanker, RankSVM, TreeRank
+from toprank.persistence import summarise
+from toprank.registry import ESTIMATORS, all_estimators
+from toprank.shortlisting import contributions, global_importance, reasons
+from toprank.shortlisting.baseline import Baseline
+
+NAMES = sorted(ESTIMATORS)
+
+
+def table(seed: int = 0, n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
+    """`amount` decides, `hour` helps a little, `noise` does nothing."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"noise": rng.normal(size=n), "amount": rng.normal(size=n), "hour": rng.normal(size=n)}
+    ).round(2)
+    y = (3 * frame["amount"] + frame["hour"] + 0.3 * rng.normal(size=n) > 3).astype(int)
+    return frame, y.to_numpy()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_estimator_gives_reasons_that_name_what_decides(name: str) -> None:
+    X, y = table()
+    model = small(name).fit(X, y)
+    top = np.argsort(-model.decision_function(X))[:10]
+    texts = reasons(model, X.iloc[top], n=2, raising_only=True, summary=summarise(model, X))
+    assert len(texts) == 10
+    assert all(1 <= len(row) <= 2 for row in texts)
+    assert all("raises the" in text for row in texts for text in row)
+    assert sum("amount" in row[0] for row in texts) >= 7
+    important = global_importance(model, X)
+    assert important["feature"][0] == "amount"
+    assert sorted(important["feature"]) == ["amount", "hour", "noise"]
+    assert important["share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wrapper_gives_the_reasons_of_its_ranker(name: str) -> None:
+    X, y = table()
+    model = CalibratedRanker(small(name), cv=2).fit(X, y)
+    assert reasons(model, X[:5]) == reasons(model.estimator_, X[:5])
+
+
+def test_contributions_of_a_linear_model_add_up() -> None:
+    X, y = table()
+    for model in (LogisticRanker().fit(X, y), RankSVM().fit(X, y)):
+        parts = contributions(model, X)
+        usual = pd.DataFrame([Baseline.of(X).values], columns=X.columns)
+        gap = model.decision_function(X) - model.decision_function(usual)
+        np.testing.assert_allclose(parts.sum(axis=1), gap, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["GradientBoostingRanker", "RankBoost", "PRankBoost"])
+def test_contributions_add_up_to_the_score_but_for_a_constant(name: str) -> None:
+    X, y = table()
+    model = small(name).fit(X, y)
+    rest = model.decision_function(X) - contributions(model, X).sum(axis=1)
+    assert np.ptp(rest) < 1e-4
+
+
+def test_occlusion_is_the_change_of_the_score() -> None:
+    X, y = table()
+    model = GaussianNB().fit(X, y)
+    summary = summarise(model, X)
+    parts = contributions(model, X[:20], summary=summary)
+
+    def log_odds(rows: pd.DataFrame) -> np.ndarray:
+        p = np.clip(model.predict_proba(rows)[:, 1], 1e-15, 1 - 1e-15)
+        return np.log(p / (1 - p))
+
+    for j, column in enumerate(X.columns):
+        changed = X[:20].copy()
+        changed[column] = summary["columns"][j]["quantiles"][50]
+        expected = log_odds(X[:20]) - log_odds(changed)
+        np.testing.assert_allclose(parts[column], expected, atol=1e-9)
+
+
+def test_occlusion_in_pipelines_speaks_of_the_columns_that_were_given() -> None:
+    X, y = table()
+    X = X.assign(
+        country=np.where(y == 1, "XX", "NL"),
+        zone=pd.Categorical(np.arange(len(y)) % 3),
+        night=y == 1,
+        count=np.arange(len(y)) % 4,
+        day=pd.Timestamp("2024-05-01"),
+    )
+    encode = make_column_transformer(
+        (StandardScaler(), ["amount", "count"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["country", "zone", "night"]),
+    )
+    model = make_pipeline(encode, LogisticRanker()).fit(X, y)
+    summary = summarise(model, X)
+    row = X[y == 1].iloc[:1]
+    (texts,) = reasons(model, row, n=9, summary=summary)
+    assert any(text.startswith("country = XX (") and "raises" in text for text in texts)
+    assert any(text.startswith("night = true") for text in texts)
+    assert not any(text.startswith(("noise", "day")) for text in texts)
+    frame = contributions(model, X, summary=summary)
+    assert (frame["noise"] == 0).all()
+    assert (frame["day"] == 0).all()
+
+
+def test_wide_tables_are_screened() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 400))
+    y = (X[:, 7] > 0.5).astype(int)
+    model = GaussianNB().fit(X, y)
+    parts = contributions(model, X)
+    assert parts.shape == (60, 400)
+    assert (parts != 0).any().sum() <= 100
+    assert (parts["x7"] != 0).any()
+    assert global_importance(model, X)["feature"][0] == "x7"
+
+
+def test_rows_of_all_forms() -> None:
+    X, y = table()
+    model = RankSVM().fit(X.to_numpy(), y)
+    dense = reasons(model, X.to_numpy()[:4])
+    assert reasons(model, X.to_numpy()[:4].tolist()) == dense
+    assert [len(row) for row in reasons(model, sparse.csr_matrix(X.to_numpy()[:4]))] == [
+        len(row) for row in dense
+    ]
+    kernel = RankSVM(kernel="rbf").fit(sparse.csr_matrix(X.to_numpy()), y)
+    assert len(reasons(kernel, sparse.csr_matrix(X.to_numpy()[:4]))) == 4
+    named = TreeRank().fit(X, y)
+    assert reasons(named, pl.from_pandas(X[:4])) == reasons(named, X[:4])
+    assert reasons(named, X[:0]) == []
+    with pytest.raises(ValueError, match="at least 1"):
+        reasons(named, X, n=0)
+
+
+def test_the_splits_named_by_a_tree_hold_for_the_row() -> None:
+    X, y = table()
+    model = TreeRank(max_depth=3, leafrank_depth=2).fit(X, y)
+    for row, texts in enumerate(reasons(model, X[:50], n=5)):
+        for text in texts:
+            condition = text.split(" raises the share")[0].split(" lowers the share")[0]
+            for literal in condition.split(" and "):
+                column, operator, bound = literal.split()
+                value = X[column][row]
+                assert value > float(bound) if operator == ">" else value <= float(bound), text
+
+
+def test_missing_cells_in_a_tree_have_a_way_too() -> None:
+    X, y = table()
+    model = TreeRank(max_depth=3).fit(X, y)
+    X = X.assign(amount=np.nan)
+    assert len(reasons(model, X[:5])) == 5
+
+
+def test_what_lowers_the_score_is_named_unless_only_reasons_to_look_are_wanted() -> None:
+    X, y = table()
+    model = LogisticRanker().fit(X, y)
+    lowest = X.iloc[[int(np.argmin(model.decision_function(X)))]]
+    ((first, *_),) = reasons(model, lowest, background=X)
+    assert "amount" in first
+    assert "lowers the score" in first
+    (raising,) = reasons(model, lowest, raising_only=True, background=X)
+    assert all("raises" in text for text in raising)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (50.0, "usual"),
+        (96.5, "high: above 96% of training rows"),
+        (3.5, "low: below 96% of training rows"),
+        (100.0, "high: the highest of the training rows"),
+        (0.0, "low: the lowest of the training rows"),
+        (101.0, "high: above all training rows"),
+        (-1.0, "low: below all training rows"),
+        (np.nan, "is missing (as in 50% of training rows)"),
+    ],
+)
+def test_numbers_are_placed_among_the_training_rows(value: float, words: str) -> None:
+    train = pd.DataFrame({"amount": [*np.arange(0.0, 101.0), *[np.nan] * 101]})
+    model = small("GradientBoostingRanker", min_child_weight=0.0).fit(train, np.arange(202) % 2)
+    from toprank.shortlisting.reasons import _describe
+
+    column = summarise(model, train)["columns"][0]
+    assert words in _describe("amount", value, column)
+
+
+def test_categories_are_placed_among_the_training_rows() -> None:
+    from toprank.shortlisting.reasons import _describe
+
+    column = {"name": "c", "kind": "category", "missing": 0.0, "shares": {"NL": 0.97, "XX": 0.03}}
+    assert _describe("c", "NL", {**column, "others": 0.0}) == "c = NL (97% of training rows)"
+    assert _describe("c", "XX", {**column, "others": 0.0}) == "c = XX (rare: 3% of training rows)"
+    assert _describe("c", "??", {**column, "others": 0.0}) == "c = ?? (not seen in training)"
+    assert _describe("c", "??", {**column, "others": 0.1}) == "c = ?? (rare in training)"
+    assert _describe("c", None, {**column, "others": 0.1}).startswith("c is missing")
+    assert len(_describe("c", "x" * 500, None)) < 80
+
+
+def test_all_estimators_that_take_tables_with_missing_cells_and_categories() -> None:
+    X, y = table()
+    X = X.assign(country=np.where(y == 1, "XX", "NL"))
+    X.loc[::5, "amount"] = np.nan
+    X.loc[::7, "country"] = None
+    for name, cls in all_estimators().items():
+        if cls._accepts_categories and cls._accepts_missing:
+            model = small(name).fit(X, y)
+            texts = reasons(model, X[:40], summary=summarise(model, X))
+            assert len(texts) == 40
+            assert any("country" in text for row in texts for text in row), name
