@@ -1,0 +1,206 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const data = JSON.parse(byId("data").textContent);
+  const lengths = data.lengths;
+
+  // -- list length: every text is looked up, none is computed ------------------------------------
+  const slider = byId("slider");
+  const rows = byId("rows");
+  const presets = [...document.querySelectorAll("[data-position]")];
+  let position = data.start;
+  let drawn = false;
+
+  function nearest(length) {
+    let best = 0;
+    for (let place = 1; place < lengths.length; place += 1) {
+      if (Math.abs(lengths[place] - length) < Math.abs(lengths[best] - length)) best = place;
+    }
+    return best;
+  }
+
+  function show(place, { typed = false } = {}) {
+    position = place;
+    const texts = data.lists[place];
+    for (const [key, text] of Object.entries(texts)) {
+      const target = byId("live-" + key.replaceAll("_range", "-range").replace("money_note", "money-note"));
+      if (target) target.textContent = text;
+    }
+    slider.value = String(place);
+    slider.setAttribute("aria-valuetext", texts.spoken);
+    if (!typed) rows.value = String(lengths[place]);
+    for (const button of presets) {
+      button.setAttribute("aria-pressed", String(Number(button.dataset.position) === place));
+    }
+    moveMarks();
+  }
+
+  function moveMarks() {
+    if (!drawn) return;
+    const traces = data.figures.lists.traces.length;
+    const x = [lengths[position]];
+    window.Plotly.restyle("lists", { x: [x, x], y: [[data.marks.precision[position]], [data.marks.recall[position]]] }, [traces - 2, traces - 1]);
+  }
+
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  rows.addEventListener("input", () => {
+    const length = Number(rows.value);
+    if (rows.value !== "" && Number.isFinite(length)) {
+      show(nearest(length), { typed: true });
+      byId("spoken").textContent = data.lists[position].spoken;
+    }
+  });
+  rows.addEventListener("change", () => show(position));
+  for (const button of presets) {
+    button.addEventListener("click", () => {
+      show(Number(button.dataset.position));
+      byId("spoken").textContent = data.lists[position].spoken;
+    });
+  }
+
+  // -- alerts ------------------------------------------------------------------------------------
+  const STEP = window.innerWidth < 640 ? 20 : 100;
+  const alerts = data.alerts;
+  const haystacks = alerts.rows.map((row) => row.flat().join("\n").toLowerCase());
+  let matching = alerts.rows.map((_, place) => place);
+  let limit = STEP;
+
+  function cellOf(text, column, first) {
+    const cell = document.createElement(first ? "th" : "td");
+    if (first) cell.scope = "row";
+    cell.dataset.label = column.name;
+    cell.className = column.kind;
+    if (column.kind === "reasons") {
+      const list = document.createElement("ul");
+      for (const reason of [text].flat()) {
+        const item = document.createElement("li");
+        item.textContent = reason;
+        list.append(item);
+      }
+      cell.append(list);
+    } else if (column.kind === "outcome" && text) {
+      const badge = document.createElement("span");
+      badge.className = "badge " + (text === "right" ? "right" : "wrong");
+      badge.textContent = text;
+      cell.append(badge);
+    } else {
+      const span = document.createElement("span");
+      span.textContent = text;
+      cell.append(span);
+    }
+    return cell;
+  }
+
+  function list() {
+    const body = document.createDocumentFragment();
+    for (const place of matching.slice(0, limit)) {
+      const line = document.createElement("tr");
+      alerts.rows[place].forEach((text, column) => line.append(cellOf(text, alerts.columns[column], column === 0)));
+      body.append(line);
+    }
+    byId("alert-rows").replaceChildren(body);
+    const all = alerts.rows.length;
+    byId("found").textContent = matching.length === all ? `${all} alerts` : `${matching.length} of ${all} alerts match`;
+    byId("more").hidden = matching.length <= limit;
+  }
+
+  byId("search").addEventListener("input", (event) => {
+    const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    matching = [];
+    haystacks.forEach((text, place) => {
+      if (words.every((word) => text.includes(word))) matching.push(place);
+    });
+    limit = STEP;
+    list();
+  });
+  byId("more").addEventListener("click", () => {
+    const next = limit;
+    limit += STEP;
+    list();
+    const row = byId("alert-rows").children[next];
+    if (row) { row.tabIndex = -1; row.focus(); }
+  });
+  byId("download").addEventListener("click", () => {
+    const lines = [alerts.csv[0], ...matching.map((place) => alerts.csv[place + 1])];
+    // the mark at the start tells spreadsheets that the text is UTF-8
+    const file = new Blob(["\ufeff" + lines.join("\r\n") + "\r\n"], { type: "text/csv;charset=utf-8" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(file);
+    link.download = "alerts.csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  });
+
+  // -- plots -------------------------------------------------------------------------------------
+  const root = document.documentElement;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function colours() {
+    const style = getComputedStyle(root);
+    const names = ["ink", "soft", "muted", "grid", "surface", "line", "band-1", "band-2"];
+    for (let series = 1; series <= 6; series += 1) names.push("series-" + series);
+    return Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
+  }
+
+  function painted(thing, palette) {
+    if (Array.isArray(thing)) return thing.map((item) => painted(item, palette));
+    if (thing === null || typeof thing !== "object") return thing;
+    return Object.fromEntries(Object.entries(thing).map(([key, item]) => [
+      key,
+      key.endsWith("color") && typeof item === "string" && item in palette ? palette[item] : painted(item, palette),
+    ]));
+  }
+
+  async function draw() {
+    const palette = colours();
+    const narrow = window.innerWidth < 640;
+    const places = [...document.querySelectorAll("[data-figure]")];
+    await Promise.all(places.map((place) => {
+      const figure = data.figures[place.dataset.figure];
+      const layout = painted(figure.layout, palette);
+      // on a narrow screen the legend stands one name to a line: keep the height of the plot itself
+      const names = figure.traces.filter((trace) => trace.name && trace.showlegend !== false).length;
+      Object.assign(layout, {
+        height: figure.height + (narrow && names > 2 ? 17 * names : 0),
+        autosize: true,
+        paper_bgcolor: "rgba(0,0,0,0)",
+        plot_bgcolor: "rgba(0,0,0,0)",
+        font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11.5 : 12.5, color: palette.soft },
+        hoverlabel: { bgcolor: palette.surface, bordercolor: palette.line, font: { color: palette.ink, size: 12.5 }, namelength: 30 },
+      });
+      return window.Plotly.react(place, painted(figure.traces, palette), layout, { displayModeBar: false, responsive: true, showTips: false });
+    }));
+    drawn = true;
+    moveMarks();
+    root.dataset.plots = "ready";
+  }
+
+  async function unpack() {
+    const packed = Uint8Array.from(atob(byId("library").textContent.trim()), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
+
+  function tooOld() {
+    for (const place of document.querySelectorAll("[data-figure]")) {
+      place.classList.add("failed");
+      place.textContent = "This browser cannot draw the plot; its figures are in the table below.";
+    }
+    root.dataset.plots = "failed";
+  }
+
+  const theme = byId("theme");
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+    if (drawn) draw();
+  });
+  dark.addEventListener("change", () => { if (drawn) draw(); });
+
+  show(position);
+  list();
+  unpack().then(draw).catch(tooOld);
+})();
