@@ -1,4 +1,8 @@
-"""Run every benchmark, or those named on the command line: `python -m benchmarks [name ...]`."""
+"""Run every benchmark, or those named: `python -m benchmarks [name ...] [--option ...]`.
+
+Options go to each of them: `python -m benchmarks --quick`, `python -m benchmarks relational
+--install-prolog`.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,15 @@ NAMES = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in {"__main__",
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or NAMES
+    words = sys.argv[1:]
+    first = next((k for k, word in enumerate(words) if word.startswith("-")), len(words))
+    chosen, options = words[:first] or NAMES, words[first:]
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:
         sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
     for name in chosen:
         print(f"\n== {name}", flush=True)
-        sys.argv = [name]
+        sys.argv = [name, *options]
         runpy.run_module(f"benchmarks.{name}", run_name="__main__")
 
 

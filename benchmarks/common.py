@@ -1,9 +1,13 @@
-"""What the benchmarks share: medians of several runs, taken in turns, printed as ratios."""
+"""What the benchmarks share: medians taken in turns, ratios, growth of time and memory with the rows."""
 
 from __future__ import annotations
 
+import json
+import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,3 +35,47 @@ def report(what: str, ours: float, yardstick: float, bar: float | None = None) -
     verdict = "" if bar is None else f"  bar {bar:g}x  {'met' if ratio <= bar else 'MISSED'}"
     print(f"{what:<52} {ours:9.4f} s  {yardstick:9.4f} s  {ratio:8.3f}x{verdict}", flush=True)
     return ratio
+
+
+SIZES = (125_000, 250_000, 500_000, 1_000_000)
+SLOPE_BAR = 1.25
+
+
+def measured(function: Callable[[], Any]) -> dict[str, float]:
+    """Seconds of one call on the clock and on the processor, and what it added to the greatest memory."""
+    before, processor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    elapsed = seconds(function)
+    processor = time.process_time() - processor
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {"seconds": elapsed, "processor": processor, "bytes": max(1024 * grown, 0)}
+
+
+def in_own_process(module: str, *arguments: Any) -> dict[str, Any]:
+    """Run `module` with `--child` and the arguments as JSON; read what it prints last.
+
+    A process of its own, since the greatest memory of a process never falls.
+    """
+    command = [sys.executable, "-W", "ignore", "-m", module, "--child", json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{module} {arguments}:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report_growth(what: str, sizes: Sequence[int], fits: Sequence[dict[str, Any]]) -> None:
+    """Print one line: times, their log-log slope, memory of the largest fit, and the bars.
+
+    Each fit has what `measured` gives and `matrix`, the bytes of its feature matrix. The slope is that
+    of the time on the processor: on a busy machine the clock tells of the others.
+    """
+    times = [fit["seconds"] for fit in fits]
+    used = [fit["processor"] for fit in fits]
+    slope = float(np.polyfit(np.log(sizes), np.log(used), 1)[0])
+    allowed = 4 * fits[-1]["matrix"] + 300 * sizes[-1] + 300e6
+    verdict = "met" if slope <= SLOPE_BAR and fits[-1]["bytes"] <= allowed else "MISSED"
+    shown = " ".join(f"{t:.2f} ({u:.2f})" for t, u in zip(times, used, strict=True))
+    print(
+        f"{what:<28} {shown} s  slope {slope:5.2f} (bar {SLOPE_BAR})  "
+        f"memory {fits[-1]['bytes'] / 1e6:5.0f} of {allowed / 1e6:.0f} MB  {verdict}",
+        flush=True,
+    )

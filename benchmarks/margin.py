@@ -11,14 +11,11 @@ bytes a row + 300 MB, kernels through Nyström.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from benchmarks.common import medians, report
+from benchmarks.common import SIZES, in_own_process, medians, report, report_growth
 from experiments.common import use_local_data
 from toprank import RankLS, RankSVM, datasets
 
@@ -67,26 +64,8 @@ def beside_linear_svc(repeats: int) -> None:
 
 def growth(sizes: tuple[int, ...]) -> None:
     for label, (name, settings) in KERNEL_METHODS.items():
-        fits = []
-        for n in sizes:
-            call = json.dumps([name, n, settings])
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.growth", "--child", call],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            fits.append(json.loads(done.stdout.splitlines()[-1]))
-        times = [fit["seconds"] for fit in fits]
-        slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-        used, allowed = fits[-1]["bytes"], 4 * fits[-1]["matrix"] + 300 * sizes[-1] + 300e6
-        verdict = "met" if slope <= 1.25 and used <= allowed else "MISSED"
-        shown = " ".join(f"{t:8.2f}" for t in times)
-        print(
-            f"{label:<26} {shown} s  slope {slope:5.2f} (bar 1.25)  "
-            f"memory {used / 1e6:7.0f} of {allowed / 1e6:.0f} MB  {verdict}",
-            flush=True,
-        )
+        fits = [in_own_process("benchmarks.growth", name, n, settings) for n in sizes]
+        report_growth(label, sizes, fits)
 
 
 def main() -> None:
@@ -95,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     use_local_data()
     beside_linear_svc(3 if options.quick else 5)
-    growth((125_000, 250_000) if options.quick else (125_000, 250_000, 500_000, 1_000_000))
+    growth(SIZES[:2] if options.quick else SIZES)
 
 
 if __name__ == "__main__":

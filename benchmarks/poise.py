@@ -3,22 +3,20 @@
 Bars: slope of time against rows at most 1.25; peak memory of a fit at most four times the feature matrix +
 300 bytes a row + 300 MB, above what the process held before. Each fit runs in a process of its own.
 
-    python -m benchmarks.poise [--quick] [--only NAME ...]
+    python -m benchmarks.poise [--quick] [--sizes N ...] [--only NAME ...]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.common import medians, report
+from benchmarks.common import SIZES, in_own_process, measured, medians, report, report_growth
 
 COLUMNS = 40
-SIZES = (125_000, 250_000, 500_000, 1_000_000)
 MODELS = {
     "batch [0, .05]": ("PartialAUCRanker", {"fpr": (0.0, 0.05)}),
     "batch [.02, .05]": ("PartialAUCRanker", {"fpr": (0.02, 0.05)}),
@@ -46,9 +44,6 @@ def rows(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def one_fit(model: str, n_rows: int) -> dict:
     """Fit one model; seconds and peak memory above the start."""
-    import resource
-    import time
-
     import toprank
 
     name, parameters = MODELS[model]
@@ -59,50 +54,18 @@ def one_fit(model: str, n_rows: int) -> dict:
     learn = "fit_transform" if name == "TreePathEmbedding" else "fit"
     getattr(cls(**parameters), learn)(*few)  # compile
     X, y = rows(n_rows)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    start = time.perf_counter()
     fitted = cls(**parameters)
-    getattr(fitted, learn)(X, y)
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {
-        "seconds": seconds,
-        "bytes": max(peak - before, 0),
-        "matrix": X.nbytes,
-        "iterations": int(getattr(fitted, "n_iter_", 0)),
-    }
+    found = measured(lambda: getattr(fitted, learn)(X, y))
+    return {**found, "matrix": X.nbytes, "iterations": int(getattr(fitted, "n_iter_", 0))}
 
 
-def in_own_process(model: str, n_rows: int) -> dict:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.poise", "--child", model, str(n_rows)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{model}, {n_rows:,} rows:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def growth(sizes: tuple[int, ...], models: list[str]) -> None:
-    """Print time and memory of every model at every size, and the slope."""
-    print(f"{'model':<27}" + "".join(f"{n:>12,}" for n in sizes) + "    slope   memory/bar")
+def growth(sizes: Sequence[int], models: list[str]) -> None:
+    """Time and memory of every model at every size, the slope, and the steps that were taken."""
     for model in models:
-        runs = [in_own_process(model, n) for n in sizes]
-        seconds = [run["seconds"] for run in runs]
-        slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]) if len(sizes) > 1 else 0.0
-        share = max(
-            run["bytes"] / (4 * run["matrix"] + 300 * n + 300e6)
-            for run, n in zip(runs, sizes, strict=True)
-        )
-        verdict = "met" if slope <= 1.25 and share <= 1 else "MISSED"
-        times = "".join(f"{value:>10.2f} s" for value in seconds)
-        steps = "/".join(str(run["iterations"]) for run in runs)
-        print(
-            f"{model:<27}{times}  {slope:7.2f}   {share:7.2f}   {verdict}  ({steps} steps)",
-            flush=True,
-        )
+        fits = [in_own_process("benchmarks.poise", model, n) for n in sizes]
+        steps = "/".join(str(fit["iterations"]) for fit in fits)
+        report_growth(model, sizes, fits)
+        print(f"  steps {steps}", flush=True)
 
 
 def losses(n_rows: int, repeats: int) -> None:
@@ -132,13 +95,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two small sizes")
     parser.add_argument("--only", nargs="*", choices=list(MODELS), help="some of the models")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES, help="numbers of rows")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(one_fit(options.child[0], int(options.child[1]))))
+        print(json.dumps(one_fit(*json.loads(options.child))))
         return
     losses(100_000 if options.quick else 1_000_000, 3 if options.quick else 5)
-    growth((20_000, 40_000) if options.quick else SIZES, options.only or list(MODELS))
+    growth((20_000, 40_000) if options.quick else options.sizes, options.only or list(MODELS))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Ranking trees and forests against their bars.
 
-    python -m benchmarks.trees [--quick]
+    python -m benchmarks.trees [--quick] [--sizes N ...]
 
 - A forest of 50 trees, 2,000 x 20, depth 8 and 6 in LeafRank: at most 5 times the time of scikit-learn's
   RandomForest with 50 trees of unlimited depth, one job each.
@@ -13,22 +13,27 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import resource
-import time
+import json
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from benchmarks.common import medians, report, seconds
+from benchmarks.common import (
+    SIZES,
+    in_own_process,
+    measured,
+    medians,
+    report,
+    report_growth,
+    seconds,
+)
 from toprank import RankingForest, TreeRank
 from toprank.datasets import gauss20d
 from toprank.trees import VARIANTS, SVMSplit
 
-FOREST_BAR, SLOPE_BAR = 5.0, 1.25
+FOREST_BAR = 5.0
 DEPTHS = {"max_depth": 8, "leafrank_depth": 6}
-SIZES = (125_000, 250_000, 500_000, 1_000_000)
 TREES: dict[str, dict[str, Any]] = {
     "LeafRank, depth 8/6": DEPTHS,
     "linear machines, depth 8": {"max_depth": 8, "splitter": SVMSplit("linear")},
@@ -69,50 +74,30 @@ def asides() -> None:
     report("forest, scoring 2,000 rows", seconds(lambda: plain.decision_function(X)), base)
 
 
-def one_fit(parameters: dict[str, Any], n_rows: int, out: Any) -> None:
-    """Fit one tree on simulated rows; send the seconds and the growth of the greatest memory."""
+def one_fit(name: str, n_rows: int) -> dict[str, float]:
+    """Fit one tree on simulated rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 20))
     y = (X[:, 0] + X[:, 1] * X[:, 2] + 2 * rng.normal(size=n_rows) > 1).astype(int)
-    TreeRank(random_state=0, **parameters).fit(X[:3_000], y[:3_000])  # compile
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    start = time.perf_counter()
-    model = TreeRank(random_state=0, **parameters).fit(X, y)
-    elapsed = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    out.send((elapsed, max(after - before, 0), model.n_leaves_))
-
-
-def growth(name: str, sizes: tuple[int, ...]) -> None:
-    """Time and memory of one tree against rows, each fit in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    fits = []
-    for n_rows in sizes:
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=one_fit, args=(TREES[name], n_rows, sender))
-        process.start()
-        fits.append(receiver.recv())
-        process.join()
-    times = [fit[0] for fit in fits]
-    slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    bar = 4 * 160 * sizes[-1] + 300 * sizes[-1] + 300e6
-    verdict = "met" if slope <= SLOPE_BAR and fits[-1][1] <= bar else "MISSED"
-    shown = " ".join(f"{t:.2f}" for t in times)
-    print(
-        f"tree, {name}: {shown} s, {fits[-1][2]} leaves, slope {slope:.2f} (bar {SLOPE_BAR}), "
-        f"memory {fits[-1][1] / 1e6:.0f} of {bar / 1e6:.0f} MB  {verdict}",
-        flush=True,
-    )
+    model = TreeRank(random_state=0, **TREES[name]).fit(X[:3_000], y[:3_000])  # compile
+    return {**measured(lambda: model.fit(X, y)), "matrix": X.nbytes}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats, up to 250,000 rows")
+    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES, help="numbers of rows")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child:
+        print(json.dumps(one_fit(*json.loads(options.child))))
+        return
     forests(3 if options.quick else 7)
     asides()
+    sizes = SIZES[:2] if options.quick else options.sizes
     for name in TREES:
-        growth(name, SIZES[:2] if options.quick else SIZES)
+        fits = [in_own_process("benchmarks.trees", name, n) for n in sizes]
+        report_growth(f"tree, {name}", sizes, fits)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,17 @@ class InputChecks:
 
     def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
         """Check a table or array and return it as a float matrix."""
+        try:
+            return self._float_matrix(X, reset)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise ValueError(
+                f"Input X contains NaN, and {type(self).__name__} takes no missing values. Put "
+                "scikit-learn's SimpleImputer before it in a Pipeline, or leave those rows out"
+            ) from None
+
+    def _float_matrix(self, X: Any, reset: bool) -> Any:
         finite = "allow-nan" if self._accepts_missing else True
         if not is_table(X):
             if not reset and self.columns_.is_category.any():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
+import toprank
 from toprank.margin import kernels
 from toprank.margin.kernels import KernelMap, choose_landmarks
 from toprank.margin.scaling import Scaling, column_moments
@@ -110,3 +114,36 @@ def test_a_kernel_of_zeros_is_refused() -> None:
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match="zero on all rows"):
         KernelMap.of(X, np.arange(4) > 1, None, Scaling.of(X), kernel="linear")
+
+
+@pytest.mark.parametrize("name", sorted(toprank.margin.__all__))
+def test_missing_values_and_categories_name_the_step_to_put_before(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = getattr(toprank, name)()
+    with pytest.raises(ValueError, match="OneHotEncoder.*before it in a Pipeline"):
+        model.fit(pd.DataFrame({"country": ["NL", "DE"] * 20, "amount": X[:, 0]}), y)
+    X[3, 1] = np.nan
+    for rows in (X, pd.DataFrame(X, columns=["a", "b"]), sparse.csr_matrix(X)):
+        with pytest.raises(ValueError, match=f"NaN.*{name}.*SimpleImputer.*Pipeline"):
+            model.fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("RankSVM", "ranksvm"), ("KernelLogisticRanker", "kernel_logistic")]
+)
+def test_progress_when_asked(name: str, module: str, capsys, monkeypatch) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    steps = []
+
+    @contextmanager
+    def progress(total, label, enabled):
+        yield lambda: steps.append(enabled)
+
+    getattr(toprank, name)().fit(X, y)
+    assert capsys.readouterr() == ("", "")  # quiet by default
+    monkeypatch.setattr(f"toprank.margin.{module}.progress", progress)
+    model = getattr(toprank, name)(verbose=1).fit(X, y)
+    assert steps == [1] * model.n_iter_

@@ -383,6 +383,14 @@ def test_embeddings(rng) -> None:
         PartialAUCRanker(embedding="tree_path").fit(X, y, sample_weight=np.ones(600))
 
 
+def test_embedded_rows_are_scored_in_parts(rng, monkeypatch) -> None:
+    X, y = sample(rng, 300)
+    model = PartialAUCRanker(embedding="tree_path", random_state=0).fit(X, y)
+    whole = model.decision_function(X)
+    monkeypatch.setattr("toprank.margin.poise._ROWS_AT_A_TIME", 70)
+    np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-12)
+
+
 def test_errors(rng) -> None:
     X, y = sample(rng, 60)
     for parameters, message in (

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from toprank import TreePathEmbedding
 from toprank.margin._tree_kernels import bin_columns, grow_tree
+from toprank.margin.beside import side_by_side
 from toprank.margin.folds import sample_rows
 from toprank.margin.path_tree import PathTree, TreeOptions, grow, oversample, paths
 from toprank.margin.spectral import leaf_coordinates, leaf_paths
@@ -236,6 +237,22 @@ def test_product_is_every_column_times_every_edge(rng) -> None:
     names = product.get_feature_names_out()
     k = base.shape[1] + 4 * 1 + 2  # the second edge, the third column
     assert names[k] == f"x2*{names[4 + 1]}"
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_columns_are_put_side_by_side_in_parts(rng, products, monkeypatch) -> None:
+    X = np.where(rng.random((50, 3)) < 0.3, 0.0, rng.normal(size=(50, 3)))
+    path = sparse.random_array((50, 4), density=0.4, format="csr", rng=rng)
+    expected = [X, path.toarray()]
+    if products:
+        expected.append((expected[1][:, :, None] * X[:, None, :]).reshape(50, -1))
+    for block in (1 << 20, 21):  # all rows at once, and seven at a time
+        monkeypatch.setattr("toprank.margin._matrix._BLOCK", block)
+        for rows in (X, sparse.csr_matrix(X), X[:0]):
+            joined = side_by_side(rows, path[: rows.shape[0]], products)
+            np.testing.assert_array_equal(joined.toarray(), np.hstack(expected)[: rows.shape[0]])
+            assert joined.indices.dtype == np.int32
+            assert joined.has_canonical_format
 
 
 def test_names_tell_the_condition(rng) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import joblib
 import numpy as np
 import pytest
@@ -238,11 +240,24 @@ def test_weights_act_like_copies_on_average(data) -> None:
     assert np.mean(weighted) == pytest.approx(np.mean(copied), abs=0.02)
 
 
-def test_a_progress_bar_when_asked(data, capsys: pytest.CaptureFixture) -> None:
+def test_a_progress_bar_when_asked(data, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _, _ = data
-    RankingForest(2, random_state=0, verbose=1).fit(X, y)
+    bars = []
+
+    @contextmanager
+    def progress(total, label, enabled):
+        bars.append([total, enabled, 0])
+
+        def advance() -> None:
+            bars[-1][2] += 1
+
+        yield advance
+
     RankingForest(2, random_state=0).fit(X, y)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")  # quiet by default
+    monkeypatch.setattr("toprank.trees.forest.progress", progress)
+    RankingForest(3, random_state=0, verbose=1).fit(X, y)
+    assert bars == [[3, 1, 3]]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 
 from toprank import TreeRank, metrics
-from toprank.trees import export_text, leaf_region, plot_roc, plot_tree, roc_vertices
+from toprank.rule import Rule
+from toprank.trees import (
+    export_text,
+    leaf_region,
+    leaf_rules,
+    plot_roc,
+    plot_tree,
+    roc_vertices,
+)
 
 mpl.use("Agg")
 
@@ -57,6 +65,28 @@ def test_sql_covers_the_same_rows(fitted) -> None:
             where = leaf_region(model, node).sql()
             found = connection.sql(f"SELECT row FROM fresh WHERE {where} ORDER BY row").fetchnumpy()
             np.testing.assert_array_equal(found["row"], np.flatnonzero(leaf == node))
+
+
+def test_rules_of_a_leaf_cover_each_of_its_rows_once(fitted) -> None:
+    model, table, _ = fitted
+    fresh, _ = frame(seed=3)
+    fresh.loc[::7, "country"] = "never seen"
+    for rows in (table, fresh):
+        leaf = model.apply(rows)
+        for node in model.tree_.leaves:
+            rules = leaf_rules(model, node)
+            covered = sum(rule.mask(rows).astype(int) for rule in rules)
+            np.testing.assert_array_equal(covered, leaf == node)
+    with duckdb.connect() as connection:
+        connection.register("fresh", fresh)
+        for node in model.tree_.leaves[:3]:
+            where = " OR ".join(f"({rule.sql()})" for rule in leaf_rules(model, node))
+            count = connection.sql(f"SELECT count(*) FROM fresh WHERE {where}").fetchall()
+            assert count == [((leaf == node).sum(),)]
+    assert leaf_rules(model, 0) == (Rule(),)
+    crowded = max(model.tree_.leaves, key=lambda node: len(leaf_rules(model, node)))
+    with pytest.raises(ValueError, match="leaf_region"):
+        leaf_rules(model, crowded, max_rules=1)
 
 
 def test_inner_nodes_and_the_root(fitted) -> None:
@@ -159,5 +189,23 @@ def test_pictures(fitted) -> None:
         assert left[1] == right[1] < places[node][1]
     assert len(plot_tree(model, max_depth=1, ax=first)) == 3
     assert plot_roc(model, table, y, ax=second) is second
+    lines = second.get_lines()
+    np.testing.assert_array_equal(lines[0].get_xydata(), np.column_stack(roc_vertices(model)))
+    np.testing.assert_allclose(lines[1].get_xydata(), lines[0].get_xydata())
     assert len(second.get_lines()[0].get_xdata()) == model.n_leaves_ + 1
+    plt.close(figure)
+
+
+def test_no_two_nodes_of_a_picture_overlap() -> None:
+    import matplotlib.pyplot as plt
+
+    table, y = frame()
+    figure, ax = plt.subplots()
+    notes = plot_tree(TreeRank(5).fit(table, y), ax=ax)
+    figure.canvas.draw()
+    boxes = [note.get_bbox_patch().get_window_extent() for note in notes]
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:k])
+    sizes = [note.get_fontsize() for note in notes]
+    assert sizes[0] > sizes[-1]
     plt.close(figure)

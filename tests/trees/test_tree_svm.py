@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 from toprank import TreeRank, metrics
 from toprank.trees.encoding import Encoding
 from toprank.trees.growing import Limits, Sample
-from toprank.trees.splitters import choose_machine
+from toprank.trees.splitters import _trial_rows, choose_machine
 from toprank.trees.svm import (
     SVMSplit,
     balanced_costs,
@@ -153,6 +153,23 @@ def test_the_better_machine_is_kept() -> None:
     assert choose(two, ring, SVMSplit()).kernel == "gaussian"
     assert choose(many, plane, SVMSplit("linear")).C in (0.1, 1.0)
     assert choose(two, ring, SVMSplit("linear", C=3.0)) == SVMSplit("linear", C=3.0)
+
+
+def test_few_positives_among_many_rows_still_choose() -> None:
+    """A trial sees all of a dozen positives, not the one or two that a plain draw would."""
+    rng = np.random.default_rng(2)
+    positive = (np.arange(5000) % 400 == 0).astype(np.uint8)
+    weight = np.ones(5000)
+    weight[:100] = 0.0
+    sample = Sample(rng.normal(size=(5000, 2)), positive, weight)
+    rows = _trial_rows(sample, rng)
+    assert len(rows) == len(set(rows)) == 1000
+    assert rows.min() >= 100
+    assert positive[rows].sum() == positive[100:].sum() == 12
+    turned = _trial_rows(Sample(sample.rows, 1 - positive, weight), rng)
+    assert (1 - positive[turned]).sum() == 1000 - 12
+    half = (np.arange(5000) % 2).astype(np.uint8)
+    assert half[_trial_rows(Sample(sample.rows, half, weight), rng)].sum() == 500
 
 
 def test_machines_rank_rows_held_out() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.inspection import partial_dependence
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -251,6 +251,8 @@ def test_machines_learn_what_axes_cannot() -> None:
         ({"splitter": "cart"}, "leafrank"),
         ({"splitter": 3}, "classifier"),
         ({"splitter": KNeighborsClassifier()}, "sample_weight"),
+        ({"splitter": Ridge()}, "classifier"),
+        ({"splitter": DecisionTreeClassifier}, "classifier"),
         ({"splitter": SVMSplit("cubic")}, "kernel"),
         ({"splitter": SVMSplit(C=0.0)}, "C of SVMSplit"),
         ({"splitter": SVMSplit(gamma="auto")}, "gamma of SVMSplit"),

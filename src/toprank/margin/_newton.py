@@ -37,6 +37,7 @@ __all__ = ["LOSSES", "Solution", "solve"]
 
 LOSSES = ("squared_hinge", "hinge")
 _LARGE, _SAMPLE = 20_000, 4  # rows from which a first guess comes from one row in so many
+_GUESS_ROWS = 60_000  # more would copy much and tell little
 _FIRST_BEND, _WARM_BEND = 2.0, 0.05
 _LINE_STEPS = 60
 _FINEST_TOL = 1e-10  # rounding allows no relative gap below this
@@ -118,10 +119,10 @@ def solve(
 
 
 def _first_guess(X: Any, pairs: GradedPairs, C: float, loss: str) -> np.ndarray | None:
-    """The rough optimum of a quarter of a large problem: it saves half of the full steps."""
+    """The rough optimum of a part of a large problem: it saves half of the full steps."""
     if X.shape[0] < _LARGE:
         return None
-    rows, sampled = pairs.sample(_SAMPLE)
+    rows, sampled = pairs.sample(max(_SAMPLE, -(-X.shape[0] // _GUESS_ROWS)))
     total = sampled.total
     if total == 0:
         return None

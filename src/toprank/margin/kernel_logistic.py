@@ -26,6 +26,7 @@ from toprank.progress import progress
 __all__ = ["KernelLogisticRanker", "fit_logistic"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
+_GUESS_ROWS = 60_000  # more would copy much and tell little
 
 
 class KernelLogisticRanker(KernelRanker):
@@ -220,13 +221,14 @@ def fit_logistic(
 
 
 def _first_guess(X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Zero coefficients and the log-odds; for many rows the rough optimum of an eighth of them."""
+    """Zero coefficients and the log-odds; for many rows the rough optimum of a part of them."""
     positive = float(weight @ y)
     guess = np.zeros(X.shape[1] + 1)
     guess[-1] = np.log(positive / (weight.sum() - positive))
     if X.shape[0] < _LARGE:
         return guess
-    rows = np.sort(np.random.default_rng(0).permutation(len(y))[: len(y) // _SAMPLE])
+    size = min(len(y) // _SAMPLE, _GUESS_ROWS)
+    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:size])
     if len(np.unique(y[rows])) < 2:
         return guess
     share = weight.sum() / weight[rows].sum()

@@ -22,6 +22,7 @@ from toprank.margin.tree_path import TreePathEmbedding
 __all__ = ["PartialAUCRanker"]
 
 _SOLVERS = ("batch", "pegasos")
+_ROWS_AT_A_TIME = 65_536
 
 
 class PartialAUCRanker(LinearRanker):
@@ -177,9 +178,7 @@ class PartialAUCRanker(LinearRanker):
             data = merge_copies(data)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.scaling_ = Scaling.of(data.X, data.sample_weight, enabled=self.scale)
-        rows = self._embed_training(self.scaling_.apply(data.X), data, seed)
-        problem = Problem(self, rows, data, seed)
-        self._learn(problem)
+        self._learn(Problem(self, self._embed_training(data, seed), data, seed))
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
@@ -205,12 +204,17 @@ class PartialAUCRanker(LinearRanker):
     def _raw_scores(self, X: Any) -> np.ndarray:
         if self.embedding_ is None:
             return super()._raw_scores(X)
-        embedded = self.embedding_.transform(self.scaling_.apply(X))
-        return np.asarray(product(embedded, self.coef_), dtype=np.float64).ravel()
+        parts = []
+        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
+            rows = self.scaling_.apply(X[start : start + _ROWS_AT_A_TIME])
+            embedded = self.embedding_.transform(rows)
+            parts.append(np.asarray(product(embedded, self.coef_), dtype=np.float64).ravel())
+        return np.concatenate(parts)
 
-    def _embed_training(self, rows: Any, data: TrainingData, seed: int) -> Any:
+    def _embed_training(self, data: TrainingData, seed: int) -> Any:
         """Fit the embedding, if there is one; return the rows the linear score is learnt on."""
         self.embedding_ = None
+        rows = self.scaling_.apply(data.X)
         if self.embedding is None:
             return rows
         if isinstance(self.embedding, str):

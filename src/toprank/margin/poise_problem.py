@@ -70,6 +70,10 @@ class Problem:
     def loss(self, part: Any, fpr: tuple[float, float]) -> PartialLoss:
         return PartialLoss(self.positive[part], self.weights[part], fpr, self.ranker.loss)
 
+    def part_rows(self, part: Any) -> Any:
+        """Some of the rows; all of them without a copy."""
+        return self.rows if isinstance(part, slice) else self.rows[part]
+
     def quality(self, w: np.ndarray, part: np.ndarray) -> float:
         """The metric of scores with coefficients w on some rows."""
         weight = None if self.data.sample_weight is None else self.weights[part]
@@ -105,7 +109,7 @@ class Problem:
             solve = self._stochastic if ranker.solver == "pegasos" else self._batch
             solved = solve(penalty, part, fpr, start, watch)
         if watch.scores:
-            loss = self.loss(part, fpr)(product(self.rows[part], watch.best_w))[0]
+            loss = self.loss(part, fpr)(product(self.part_rows(part), watch.best_w))[0]
             objective = loss + penalty * float(watch.best_w @ watch.best_w)
             return Solved(
                 watch.best_w, fpr, objective, float("nan"), len(watch.scores), watch.scores
@@ -116,7 +120,7 @@ class Problem:
         self, penalty: float, part: Any, fpr: tuple[float, float], start: Any, watch: Watch
     ) -> Solved:
         options = BatchOptions(2.0 * penalty, self.ranker.tol, self.ranker.max_iter)
-        found = fit_range(self.rows[part], self.loss(part, fpr), options, start, watch)
+        found = fit_range(self.part_rows(part), self.loss(part, fpr), options, start, watch)
         return Solved(found.w, fpr, found.objective, found.gap, found.n_evaluations, [])
 
     def _stochastic(
@@ -126,7 +130,7 @@ class Problem:
             2.0 * penalty, self.ranker.tol, self.ranker.n_epochs, self.ranker.relative_deviation
         )
         random = np.random.default_rng(self.seed)
-        found = fit_stochastic(self.rows[part], self.loss(part, fpr), options, random, watch)
+        found = fit_stochastic(self.part_rows(part), self.loss(part, fpr), options, random, watch)
         return Solved(found.w, fpr, found.objective, float("nan"), found.n_epochs, [])
 
     def _range(self, penalty: float, part: Any) -> tuple[tuple[float, float], np.ndarray | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.base import InputChecks
 from toprank.margin import path_tree
 from toprank.margin._matrix import product, row_blocks
+from toprank.margin.beside import side_by_side
 from toprank.margin.folds import sample_rows, stratified_folds
 from toprank.margin.partial_batch import BatchOptions, fit_range
 from toprank.margin.partial_loss import PartialLoss
@@ -177,10 +179,10 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         -------
         ndarray or CSR matrix of shape (n_rows, n_columns_out)
         """
-        matrix, scaled, fold = self._grow(X, y)
+        matrix, fold = self._grow(X, y)
         n_trees = len(self.trees_)
         if n_trees == 1:
-            return self._assemble(matrix, [self._embed(0, scaled)])
+            return self._assemble(matrix, [self._embed(0, matrix)])
         blocks = []
         for k in range(n_trees):
             own = np.flatnonzero(fold == k)
@@ -188,7 +190,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
                 (np.full(len(own), np.sqrt(n_trees)), (own, np.arange(len(own)))),
                 shape=(len(fold), len(own)),
             )
-            blocks.append(place @ self._embed(k, scaled[own]))
+            blocks.append(place @ self._embed(k, matrix[own]))
         return self._assemble(matrix, blocks)
 
     def transform(self, X: Any) -> Any:
@@ -204,10 +206,9 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         matrix = self._check_rows(X)
-        scaled = self.scaling_.apply(matrix)
         down = 1.0 / np.sqrt(len(self.trees_))
         return self._assemble(
-            matrix, [down * self._embed(k, scaled) for k in range(len(self.trees_))]
+            matrix, [down * self._embed(k, matrix) for k in range(len(self.trees_))]
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -249,8 +250,8 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
 
     # -- growing -----------------------------------------------------------------------------------
 
-    def _grow(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray]:
-        """Learn everything; return the checked rows, the scaled rows and the fold of each row."""
+    def _grow(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Learn everything; return the checked rows and the fold of each row."""
         from joblib import Parallel, delayed
 
         self._check_parameters()
@@ -262,11 +263,10 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=(self.n_folds or 1) + 1)
         self.scaling_ = Scaling.of(data.X, enabled=self.scale)
-        scaled = self.scaling_.apply(data.X)
         positive = data.y > 0
         fold = stratified_folds(positive, self.n_folds, int(seeds[0]))
         grown = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._grow_one)(scaled, positive, np.flatnonzero(fold != k), int(seed))
+            delayed(self._grow_one)(data.X, positive, np.flatnonzero(fold != k), int(seed))
             for k, seed in zip(range(max(int(fold.max()) + 1, 1)), seeds[1:], strict=False)
         )
         self.trees_ = [tree for _, tree in grown]
@@ -274,18 +274,18 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         self.sampling_ = [tree.sampling for tree in self.trees_]
         if self.output == "spectral":
             self.spectral_ = [
-                leaf_coordinates(tree, self._leaves(k, scaled), self.n_components, self.bandwidth)
+                leaf_coordinates(tree, self._leaves(k, data.X), self.n_components, self.bandwidth)
                 for k, tree in enumerate(self.trees_)
             ]
-        return data.X, scaled, fold
+        return data.X, fold
 
     def _grow_one(
-        self, scaled: Any, positive: np.ndarray, rows: np.ndarray, seed: int
+        self, matrix: Any, positive: np.ndarray, rows: np.ndarray, seed: int
     ) -> tuple[np.ndarray, PathTree]:
         """The linear score and the tree of the given rows."""
-        most = _MOST_CODES // scaled.shape[1] + 1
+        most = _MOST_CODES // matrix.shape[1] + 1
         rows = sample_rows(positive, rows, min(self.max_rows or most, most), seed)
-        part, labels = scaled[rows], positive[rows]
+        part, labels = self.scaling_.apply(matrix[rows]), positive[rows]
         loss = PartialLoss(labels, np.ones(len(rows)), (0.0, 1.0))
         w = fit_range(part, loss, BatchOptions(2.0 * self.penalty, tol=1e-3)).w
         options = TreeOptions(self.max_depth, self.min_samples_leaf, self.smote_neighbors)
@@ -305,11 +305,10 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
 
     # -- embedding -----------------------------------------------------------------------------------
 
-    def _embed(self, k: int, scaled: Any) -> sparse.csr_array:
-        """The columns that tree k gives to scaled rows."""
+    def _embed(self, k: int, matrix: Any) -> sparse.csr_array:
+        """The columns that tree k gives to rows."""
         parts = []
-        for block in row_blocks(scaled):
-            rows = _dense(_with_score(scaled[block], self.score_coef_[k]))
+        for rows in self._scored_blocks(k, matrix):
             if self.output == "spectral":
                 leaves = self.trees_[k].leaf_of(rows)
                 parts.append(sparse.csr_array(self.spectral_[k][leaves]))
@@ -317,29 +316,23 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
                 parts.append(path_tree.paths(self.trees_[k], rows, self.frugal))
         return parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts))
 
-    def _leaves(self, k: int, scaled: Any) -> np.ndarray:
-        """The leaf of tree k each scaled row ends in."""
-        coefficients = self.score_coef_[k]
+    def _leaves(self, k: int, matrix: Any) -> np.ndarray:
+        """The leaf of tree k each row ends in."""
         return np.concatenate(
-            [
-                self.trees_[k].leaf_of(_dense(_with_score(scaled[block], coefficients)))
-                for block in row_blocks(scaled)
-            ]
+            [self.trees_[k].leaf_of(rows) for rows in self._scored_blocks(k, matrix)]
         )
+
+    def _scored_blocks(self, k: int, matrix: Any) -> Iterator[np.ndarray]:
+        """What tree k sees of the rows, a part of them at a time: scaled columns and the score."""
+        for block in row_blocks(matrix):
+            rows = _with_score(self.scaling_.apply(matrix[block]), self.score_coef_[k])
+            yield rows.toarray() if sparse.issparse(rows) else rows
 
     def _assemble(self, matrix: Any, blocks: list[Any]) -> Any:
         """Put the columns, the paths and the products side by side."""
-        columns = sparse.csr_array(matrix, dtype=np.float64)
         path = sparse.csr_array(sparse.hstack(blocks))
-        parts = [columns, path]
-        if self.output == "product":
-            parts.append(_row_products(path, columns))
-        out = sparse.csr_matrix(sparse.hstack(parts, format="csr"))
-        if not self.sparse_output:
-            return out.toarray()
-        if max(out.nnz, out.shape[1]) < np.iinfo(np.int32).max:  # what other learners accept
-            out.indices, out.indptr = out.indices.astype(np.int32), out.indptr.astype(np.int32)
-        return out
+        out = side_by_side(matrix, path, products=self.output == "product")
+        return out if self.sparse_output else out.toarray()
 
     def _names_of_tree(self, k: int, names: list[str]) -> list[str]:
         """Names of the columns of tree k."""
@@ -369,22 +362,3 @@ def _with_score(rows: Any, coefficients: np.ndarray) -> Any:
     if sparse.issparse(rows):
         return sparse.csr_matrix(sparse.hstack([rows, score], format="csr"))
     return np.hstack([rows, score])
-
-
-def _dense(rows: Any) -> np.ndarray:
-    return rows.toarray() if sparse.issparse(rows) else rows
-
-
-def _row_products(path: sparse.csr_array, columns: sparse.csr_array) -> sparse.csr_array:
-    """All products of an entry of the path with an entry of the columns, row by row."""
-    n_rows, n_columns = columns.shape
-    per_path, per_row = np.diff(path.indptr), np.diff(columns.indptr)
-    sizes = per_path * per_row
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    row = np.repeat(np.arange(n_rows), sizes)
-    within = np.arange(starts[-1]) - starts[row]
-    from_path = path.indptr[row] + within // per_row[row]
-    from_columns = columns.indptr[row] + within % per_row[row]
-    values = path.data[from_path] * columns.data[from_columns]
-    where = path.indices[from_path].astype(np.int64) * n_columns + columns.indices[from_columns]
-    return sparse.csr_array((values, where, starts), shape=(n_rows, path.shape[1] * n_columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toprank.trees.forest import VARIANTS, RankingForest
 from toprank.trees.plotting import plot_roc, plot_tree
-from toprank.trees.reading import export_text, leaf_region, roc_vertices
+from toprank.trees.reading import export_text, leaf_region, leaf_rules, roc_vertices
 from toprank.trees.region import Region
 from toprank.trees.svm import SVMSplit
 from toprank.trees.tree import RankTree
@@ -19,6 +19,7 @@ __all__ = [
     "TreeRank",
     "export_text",
     "leaf_region",
+    "leaf_rules",
     "plot_roc",
     "plot_tree",
     "roc_vertices",

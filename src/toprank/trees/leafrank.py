@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from toprank.trees._kernels import BLOCK, SMALL, draw, find_split, partition
-from toprank.trees.pruning import collapse_penalties
+from toprank.trees.pruning import branch_gains, collapse_penalties
 
 __all__ = ["LeafRank", "LeafRankRules", "assign_sides", "cut_gains", "grow_cells", "grow_level"]
 
@@ -230,7 +230,11 @@ def assign_sides(tables, begins, n_rows, penalties, min_side):
         begin, end = begins[k], begins[k + 1]
         P, N = weights[begin, 0], weights[begin, 1]
         gain = cut_gains(cells[begin:end], weights[begin:end], P, N)
-        collapse = collapse_penalties(cells[begin:end, FIRST], cells[begin:end, SECOND], gain)
+        first, second = cells[begin:end, FIRST], cells[begin:end, SECOND]
+        if penalties[k] > 0.0:
+            collapse = collapse_penalties(first, second, gain)
+        else:  # what is worth nothing goes
+            collapse = branch_gains(first, second, gain)[0]
         count = _keep_cells(
             cells[begin:end], collapse, penalties[k], at, out_cells[at:], ranges[begin:end]
         )

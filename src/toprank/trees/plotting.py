@@ -12,6 +12,8 @@ from toprank.trees.tree import RankTree
 
 __all__ = ["plot_roc", "plot_tree"]
 
+BOX_PADDING = 0.3  # of the size of the text
+
 
 def plot_tree(
     model: Any,
@@ -35,6 +37,7 @@ def plot_tree(
         Deepest level shown.
     decimals : int, default=2
     fontsize : float, optional
+        By default, on each level, as large as keeps nodes apart, at most matplotlib's own.
     ax : matplotlib Axes, optional
 
     Returns
@@ -64,19 +67,26 @@ def plot_tree(
     purity = share[:, 0] / np.maximum(share.sum(axis=1), 1e-300)
     colours = plt.get_cmap("coolwarm")(0.2 + 0.6 * purity)
     _draw_edges(ax, tree, shown, across, deepest)
+    labels = _labels(tree, decimals)
     notes = [
         ax.annotate(
-            _label(tree, int(node), decimals),
+            labels[node],
             (across[node], -float(tree.depth[node])),
             ha="center",
             va="center",
             fontsize=fontsize,
-            bbox={"boxstyle": "round", "facecolor": colours[node], "edgecolor": "0.4"},
+            bbox={
+                "boxstyle": f"round,pad={BOX_PADDING}",
+                "facecolor": colours[node],
+                "edgecolor": "0.4",
+            },
         )
         for node in shown
     ]
     ax.set_xlim(across[shown].min() - 0.6, across[shown].max() + 0.6)
     ax.set_ylim(-min(deepest, int(tree.depth.max())) - 0.5, 0.5)
+    if fontsize is None:
+        _fit_text(ax, notes, across[shown], tree.depth[shown])
     return notes
 
 
@@ -151,11 +161,31 @@ def _places(tree: RankTree, deepest: int) -> np.ndarray:
     return across
 
 
-def _label(tree: RankTree, node: int, decimals: int) -> str:
-    rates = tree.weights[node] / tree.weights[0]
-    lines = [f"TPR {rates[0]:.{decimals}f}", f"FPR {rates[1]:.{decimals}f}"]
-    if tree.left[node] >= 0:
-        lines.append(f"AUC +{tree.gains()[node]:.{decimals}f}")
-    else:
-        lines.append(f"score {tree.scores[node]:g}")
-    return "\n".join(lines)
+def _labels(tree: RankTree, decimals: int) -> list[str]:
+    """What each node says: its rates, and the gain of its split or, for a leaf, its score."""
+    rates, gains, scores = tree.weights / tree.weights[0], tree.gains(), tree.scores
+    last = [
+        f"score {scores[node]:g}" if leaf else f"AUC +{gains[node]:.{decimals}f}"
+        for node, leaf in enumerate(tree.is_leaf)
+    ]
+    return [
+        f"TPR {tpr:.{decimals}f}\nFPR {fpr:.{decimals}f}\n{end}"
+        for (tpr, fpr), end in zip(rates, last, strict=True)
+    ]
+
+
+def _fit_text(ax: Any, notes: list[Any], across: np.ndarray, depth: np.ndarray) -> None:
+    """Shrink the text of each level until neighbours on it, and levels, keep apart."""
+    (left, bottom), (right, top) = ax.transData.transform([(0, 0), (1, 1)])
+    points = 72 / ax.figure.dpi
+    for level in np.unique(depth):
+        members = np.flatnonzero(depth == level)
+        boxes = [notes[k].get_window_extent() for k in members]
+        size = notes[members[0]].get_fontsize()
+        padding = 2 * BOX_PADDING * size / points
+        width = max(box.width for box in boxes) + padding
+        height = max(box.height for box in boxes) + padding
+        gap = float(np.diff(np.sort(across[members])).min(initial=np.inf))
+        room = min(1.0, 0.95 * gap * (right - left) / width, 0.8 * (top - bottom) / height)
+        for k in members:
+            notes[k].set_fontsize(room * size)

@@ -22,7 +22,16 @@ from toprank.trees.leafrank import (
 from toprank.trees.region import Region
 from toprank.trees.tree import RankTree
 
-__all__ = ["auc_gained", "export_text", "leaf_region", "roc_vertices", "side_rules"]
+__all__ = [
+    "auc_gained",
+    "export_text",
+    "leaf_region",
+    "leaf_rules",
+    "roc_vertices",
+    "side_rules",
+]
+
+Box = dict[int, np.ndarray]  # for some columns a mask over the 256 bytes that are allowed
 
 
 def auc_gained(tree: RankTree, n_columns: int) -> np.ndarray:
@@ -95,45 +104,111 @@ def leaf_region(model: Any, leaf: int, *, mention_missing: bool = True) -> Regio
     >>> print(leaf_region(tree, best, mention_missing=False).sql())
     "x0" > 2.5e0
     """
-    check_is_fitted(model)
-    tree = model.tree_
-    if not isinstance(tree.rules, LeafRankRules):
-        raise ValueError("only trees split by LeafRank can be written as rules")
-    if not 0 <= leaf < tree.n_nodes:
-        raise ValueError(f"the tree has nodes 0 to {tree.n_nodes - 1}, there is no {leaf}")
-    parts = []
-    node = int(leaf)
-    while node > 0:
-        parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[0])
-        goes_left = int(tree.left[parent] == node)
-        parts.append(side_rules(model, parent, goes_left, mention_missing=mention_missing))
-        node = parent
-    return Region(tuple(reversed(parts)))
+    parts = [
+        side_rules(model, parent, goes_left, mention_missing=mention_missing)
+        for parent, goes_left in _way(model, leaf)
+    ]
+    return Region(tuple(parts))
+
+
+def leaf_rules(
+    model: Any, leaf: int, *, mention_missing: bool = True, max_rules: int = 1000
+) -> tuple[Rule, ...]:
+    """The rows of one leaf as conjunctions, of which each of its rows meets exactly one.
+
+    Parameters
+    ----------
+    model : TreeRank
+        Fitted, with LeafRank as its splitting rule.
+    leaf : int
+        A node of `model.tree_`; an inner node will do as well.
+    mention_missing : bool, default=True
+        Whether a rule says where missing cells go in columns that had none in training.
+    max_rules : int, default=1000
+        Most rules. Their number can grow with the product of the cells on the way; `leaf_region`, which
+        does not multiply them out, has no such limit.
+
+    Returns
+    -------
+    tuple of Rule
+
+    Examples
+    --------
+    >>> from toprank import TreeRank
+    >>> from toprank.trees import leaf_rules
+    >>> tree = TreeRank(max_depth=1).fit([[1.0], [2.0], [3.0], [4.0]], [1, 0, 0, 1])
+    >>> for rule in leaf_rules(tree, tree.tree_.leaves[0], mention_missing=False):
+    ...     print(rule)
+    x0 <= 1.5
+    x0 > 3.5
+    """
+    boxes: list[Box] = [{}]
+    for parent, goes_left in _way(model, leaf):
+        cells = _side_boxes(model, parent, goes_left)
+        met = (_meet(model.space_, box, cell) for box in boxes for cell in cells)
+        boxes = [box for box in met if box is not None]
+        if len(boxes) > max_rules:
+            raise ValueError(
+                f"node {leaf} needs more than max_rules={max_rules} rules; use leaf_region, or a "
+                "smaller leafrank_depth"
+            )
+    return tuple(_rule(model, box, mention_missing) for box in boxes)
 
 
 def side_rules(
     model: Any, node: int, goes_left: int = 1, *, mention_missing: bool = True
 ) -> tuple[Rule, ...]:
     """The cells of a node that go to one side, as rules of which a row meets exactly one."""
+    boxes = _side_boxes(model, node, goes_left)
+    return tuple(_rule(model, box, mention_missing) for box in boxes)
+
+
+def _way(model: Any, leaf: int) -> list[tuple[int, int]]:
+    """From the root to a node: each node that is split, and whether the way goes left there."""
+    check_is_fitted(model)
+    tree = model.tree_
+    if not isinstance(tree.rules, LeafRankRules):
+        raise ValueError("only trees split by LeafRank can be written as rules")
+    if not 0 <= leaf < tree.n_nodes:
+        raise ValueError(f"the tree has nodes 0 to {tree.n_nodes - 1}, there is no {leaf}")
+    steps = []
+    node = int(leaf)
+    while node > 0:
+        parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[0])
+        steps.append((parent, int(tree.left[parent] == node)))
+        node = parent
+    return steps[::-1]
+
+
+def _side_boxes(model: Any, node: int, goes_left: int) -> list[Box]:
+    """The cells of a node that go to one side, as the bytes that each column may have."""
     cells, _, bits = _node_cells(model.tree_.rules, int(model.tree_.rule[node]))
-    bins = model.space_
-    rules = []
-    pending: list[tuple[int, dict[int, np.ndarray]]] = [(0, {})]
+    boxes: list[Box] = []
+    pending: list[tuple[int, Box]] = [(0, {})]
     while pending:
-        cell, allowed = pending.pop()
+        cell, box = pending.pop()
         feature = int(cells[cell, FEATURE])
         if feature < 0:
             if cells[cell, SIDE] == goes_left:
-                rules.append(_rule(model, allowed, mention_missing))
+                boxes.append(box)
             continue
         first = _first_bytes(cells[cell], bits[cell] if len(bits) > 1 else bits[0])
-        before = allowed.get(feature, np.ones(256, dtype=bool))
-        inside = np.arange(256) < bins.n_bins[feature]
-        inside[MISSING] = True
         for part, mask in ((SECOND, ~first), (FIRST, first)):
-            if (before & mask & inside).any():
-                pending.append((int(cells[cell, part]), {**allowed, feature: before & mask}))
-    return tuple(rules)
+            smaller = _meet(model.space_, box, {feature: mask})
+            if smaller is not None:
+                pending.append((int(cells[cell, part]), smaller))
+    return boxes
+
+
+def _meet(bins: Bins, box: Box, other: Box) -> Box | None:
+    """What two boxes share, None if that is nothing."""
+    shared = dict(box)
+    for column, mask in other.items():
+        both = shared[column] & mask if column in shared else mask
+        if not (both[: bins.n_bins[column]].any() or both[MISSING]):
+            return None
+        shared[column] = both
+    return shared
 
 
 def export_text(
@@ -213,11 +288,11 @@ def _first_bytes(cell: np.ndarray, bits: np.ndarray) -> np.ndarray:
     return first
 
 
-def _rule(model: Any, allowed: dict[int, np.ndarray], mention_missing: bool) -> Rule:
+def _rule(model: Any, box: Box, mention_missing: bool) -> Rule:
     """A cell as a conjunction, from the bytes that each column may have."""
     literals: list[Literal] = []
     bins: Bins = model.space_
-    for column, mask in allowed.items():
+    for column, mask in box.items():
         name = model.columns_.names[column]
         if not mention_missing and not bins.has_missing[column]:
             mask = mask.copy()

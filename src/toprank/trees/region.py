@@ -56,8 +56,8 @@ class Region:
         """The region as one conjunction, if it is one."""
         if any(len(rules) != 1 for rules in self.parts):
             raise ValueError(
-                "this region is a union of cells, not one conjunction; grow the tree with "
-                "leafrank_depth=1 for leaves that are"
+                "this region is a union of cells, not one conjunction; toprank.trees.leaf_rules "
+                "gives its conjunctions, and leafrank_depth=1 grows leaves that are one"
             )
         return Rule(tuple(literal for (rule,) in self.parts for literal in rule.literals))
 

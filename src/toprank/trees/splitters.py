@@ -6,11 +6,12 @@ threshold go left.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from toprank.trees.encoding import Encoding
@@ -84,7 +85,7 @@ class EstimatorRules:
         return ~flagged if self.swapped[rule] else flagged
 
 
-class ClassifierSplitter:
+class ClassifierSplitter(ABC):
     """What splitters by classifiers share: the walk over the nodes, balance, direction, limits."""
 
     def __init__(
@@ -133,15 +134,19 @@ class ClassifierSplitter:
         lighter = min(weight[left].sum(), weight[~left].sum())
         return bool(lighter >= self.limits.min_samples_leaf)
 
+    @abstractmethod
     def _train(
         self, rows: np.ndarray, columns: np.ndarray, rng: np.random.Generator
     ) -> tuple[Any, np.ndarray]:
         """A classifier of the rows of a node, and which of them it flags."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _keep(self, model: Any, columns: np.ndarray, rows: np.ndarray, swapped: bool) -> None:
         """Keep a split that was accepted."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def rules(self) -> Any:
+        """The splits kept so far, in order."""
 
 
 class SVMSplitter(ClassifierSplitter):
@@ -262,14 +267,13 @@ def choose_machine(
 ) -> SVMSplit:
     """Settle what is "auto" in the parameters: the candidate whose trees rank held-out rows best.
 
-    Trees see all columns of at most a thousand rows, in three stratified folds. The AUC of a tree on a
-    fold is 1/2 plus the gains of its splits there.
+    Trees see all columns of at most a thousand rows, in three stratified folds; of more rows, the rarer
+    class fills up to half. The AUC of a tree on a fold is 1/2 plus the gains of its splits there.
     """
     candidates = _candidates(parameters)
     if len(candidates) == 1:
         return candidates[0]
-    present = np.flatnonzero(sample.weight > 0)
-    rows = np.sort(rng.permutation(present)[:TRIAL_ROWS])
+    rows = _trial_rows(sample, rng)
     trial = Sample(sample.rows[rows], sample.positive[rows], sample.weight[rows])
     fold = stratified_folds(trial.positive, TRIAL_FOLDS, rng)
     totals = np.zeros(len(candidates))
@@ -285,6 +289,19 @@ def choose_machine(
     return candidates[int(np.argmax(totals))]
 
 
+def _trial_rows(sample: Sample, rng: np.random.Generator) -> np.ndarray:
+    """The rows of a trial: all, or at most half of them of the rarer class."""
+    present = rng.permutation(np.flatnonzero(sample.weight > 0))
+    if len(present) <= TRIAL_ROWS:
+        return np.sort(present)
+    positive = sample.positive[present] == 1
+    rare, other = present[positive], present[~positive]
+    if len(rare) > len(other):
+        rare, other = other, rare
+    n_rare = min(len(rare), TRIAL_ROWS // 2)
+    return np.sort(np.concatenate([rare[:n_rare], other[: TRIAL_ROWS - n_rare]]))
+
+
 def _candidates(parameters: SVMSplit) -> list[SVMSplit]:
     """The machines that the parameters allow."""
     kernels = list(TRIAL_C) if parameters.kernel == "auto" else [parameters.kernel]
@@ -297,7 +314,8 @@ def _candidates(parameters: SVMSplit) -> list[SVMSplit]:
 
 def check_estimator_splitter(estimator: Any) -> None:
     """Refuse what cannot split a node, and say why."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
+    is_instance = hasattr(estimator, "fit") and not isinstance(estimator, type)
+    if not is_instance or not is_classifier(estimator):
         raise ValueError(
             f"splitter must be 'leafrank', 'svm', an SVMSplit or a classifier, got {estimator!r}"
         )
