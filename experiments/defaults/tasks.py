@@ -16,13 +16,13 @@ REPEATS = {
     "heart_cleveland_4_vs_all": 20,
     "breast_cancer_ljubljana": 20,
     "pima": 20,
-    "hiv1_protease": 10,
-    "letter_img_z": 5,
+    "hiv1_protease": 20,
+    "letter_img_z": 20,
     "w8a": 5,
     "a9a": 5,
     "ijcnn1": 5,
     "covtype_4_vs_2": 5,
-    "creditcard_fraud": 5,
+    "creditcard_fraud": 8,
 }
 TEST_SHARE = 1 / 3
 

@@ -1,160 +1,175 @@
-"""The demonstration: every model on simulated card fraud, trained on early days, tested on late ones."""
+"""The demonstration: compare, fit, list and report on simulated card fraud, as an analyst would."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toprank.registry import ESTIMATORS, estimator
+__all__ = ["Demo", "run_demo", "write_demo"]
 
-__all__ = ["METRICS", "comparison_table", "run_demo", "write_report"]
+FRAUD_RATE = 0.02
+# Those that finish soon; `toprank compare --models all` has the rest.
+MODELS = ("ap_sigmoid", "linear", "rankboost", "ranking_forest", "logistic", "lambda_map")
+BLOCKS = 3  # of time, in the comparison and in the calibration
+CHECKS_A_DAY = 10
+COST_OF_CHECK = 5.0
 
-METRICS = ("average_precision", "precision_at_k", "pos_at_top", "roc_auc")
 
-# Lighter settings than the defaults, where the defaults would keep a first-time user waiting.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "LogisticRanker": {"max_iter": 1000, "tol": 1e-5},
-    "GradientBoostingRanker": {"n_estimators": 150},
-    "RankingForest": {"n_estimators": 10},
-}
-# Methods whose cost grows faster than the rows learn from all positives and this many other rows.
-MOST_ROWS = {
-    "GreedyPAUC": 20_000,
-    "KernelLogisticRanker": 5_000,
-    "PAUCBoost": 20_000,
-    "PartialAUCRanker": 20_000,
-    "RankingForest": 10_000,
-    "TreeRank": 20_000,
-}
-VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "GradientBoostingRanker": {
-        "logistic": {"objective": "logistic"},
-        "ap_sigmoid": {"objective": "ap_sigmoid"},
-    },
-}
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demonstration found.
+
+    Attributes
+    ----------
+    payments : dict
+        Tables by name: `early` payments to learn from, `late` ones to rank.
+    comparison : ModelComparison
+        Models on blocks of the early days.
+    model : CalibratedRanker
+        The recommended model, trained on all early days.
+    alerts : DataFrame
+        Late payments to check, so many a day, with reasons.
+    report : dict
+        Of `toprank.report.evaluate`, on the late days.
+    """
+
+    payments: dict[str, pd.DataFrame]
+    comparison: Any
+    model: Any
+    alerts: pd.DataFrame
+    report: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: `data`, `comparison`, `report`."""
+        sizes = {
+            name: {"rows": len(table), "frauds": int(table["is_fraud"].sum())}
+            for name, table in self.payments.items()
+        }
+        return {"data": sizes, "comparison": self.comparison.as_dict(), "report": self.report}
 
 
 def run_demo(
-    n_rows: int = 100_000,
+    n_rows: int = 12_000,
     *,
-    models: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    models: Sequence[str] = MODELS,
+    time_budget: float | None = 50.0,
     n_resamples: int = 1000,
     random_state: int = 0,
+    n_jobs: int | None = 1,
     verbose: int = 0,
-) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Simulate payments, train on the first three quarters of the days, rank the rest.
+) -> Demo:
+    """Simulate payments, compare models on early days, rank the late ones with the best.
 
     Parameters
     ----------
-    n_rows : int, default=100_000
-    models : mapping, optional
-        From a label to the name of an estimator and its parameters; by default all estimators.
+    n_rows : int, default=12_000
+        Payments; one in fifty is fraud.
+    models : sequence of str
+        Names of `toprank.selection.MODELS`; the yardstick is added.
+    time_budget : float, default=50
+        Seconds for the comparison.
     n_resamples : int, default=1000
         For the intervals.
     random_state : int, default=0
+    n_jobs : int or None, default=1
     verbose : int, default=0
-        Show a progress bar.
+        Above 0, show progress bars.
 
     Returns
     -------
-    report : dict
-        Plain data: `data`, and under `models` for each its `seconds`, `training_rows` and `metrics`
-        (or `skipped`, with the reason).
-    scores : DataFrame
-        The label and each model's scores of the test rows.
+    demo : Demo
 
     Examples
     --------
-    >>> only = {"linear": ("LogisticRanker", {"max_iter": 500, "tol": 1e-4})}
-    >>> report, scores = run_demo(4000, models=only, n_resamples=50)
-    >>> sorted(report), scores.columns.tolist()
-    (['data', 'models'], ['is_fraud', 'linear'])
+    >>> demo = run_demo(4000, models=["linear"], n_resamples=50, time_budget=None)
+    >>> demo.comparison.kind, sorted(demo.as_dict())
+    ('time', ['comparison', 'data', 'report'])
     """
-    from toprank.datasets import make_card_fraud
-    from toprank.progress import progress
+    from toprank import shortlist
+    from toprank.cli.learning import learn
+    from toprank.persistence import summarise
+    from toprank.report import evaluate
+    from toprank.selection import compare_models
+    from toprank.shortlisting import global_importance
 
-    data = make_card_fraud(n_rows, random_state=random_state)
-    early = _early_days(data.extra["day"].to_numpy(), data.y)
-    scores = pd.DataFrame({"is_fraud": data.y[~early]})
-    chosen = default_models() if models is None else models
-    report: dict[str, Any] = {
-        "data": {
-            "rows": n_rows,
-            "training_rows": int(early.sum()),
-            "training_frauds": int(data.y[early].sum()),
-            "test_rows": int((~early).sum()),
-            "test_frauds": int(data.y[~early].sum()),
-            "random_state": random_state,
-        },
-        "models": {},
-    }
-    with progress(len(chosen), "models", verbose) as advance:
-        for label, (name, parameters) in chosen.items():
-            entry, ranked = _run_model(name, parameters, data, early, n_resamples, random_state)
-            report["models"][label] = {"estimator": name, "parameters": dict(parameters), **entry}
-            if ranked is not None:
-                scores[label] = ranked
-            advance(model=label)
-    return report, scores
-
-
-def default_models() -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Every estimator for tables, some in several variants."""
-    models: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for name in ESTIMATORS:
-        settings = SETTINGS.get(name, {})
-        for variant, parameters in VARIANTS.get(name, {"": {}}).items():
-            label = f"{name} {variant}".strip()
-            models[label] = (name, {**settings, **parameters})
-    return models
-
-
-def comparison_table(report: Mapping[str, Any]) -> pd.DataFrame:
-    """One row for each model that ran, best average precision first.
-
-    Parameters
-    ----------
-    report : dict
-        Of `run_demo`.
-
-    Returns
-    -------
-    table : DataFrame
-        Columns `model`, for each metric its value, low and high end, and `seconds`.
-    """
-    rows = []
-    for label, entry in report["models"].items():
-        if "metrics" not in entry:
-            continue
-        row: dict[str, Any] = {"model": label}
-        for metric in METRICS:
-            figures = entry["metrics"][metric]
-            row |= {metric: figures["value"], f"{metric}_low": figures["low"],
-                    f"{metric}_high": figures["high"]}  # fmt: skip
-        rows.append({**row, "seconds": entry["seconds"]})
-    table = pd.DataFrame(rows)
-    if len(table):
-        table = table.sort_values("average_precision", ascending=False, ignore_index=True)
-    return table
+    table, features = _payments(n_rows, random_state)
+    is_early = _early_days(table["day"].to_numpy(), table["is_fraud"].to_numpy())
+    early, late = table[is_early], table[~is_early].reset_index(drop=True)
+    settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+    comparison = compare_models(
+        early[features], early["is_fraud"].to_numpy(), models=models, time=early["time"].to_numpy(),
+        n_splits=BLOCKS, time_budget=time_budget, n_resamples=n_resamples, **settings,
+    )  # fmt: skip
+    best = comparison.recommended.model
+    model, _ = learn(
+        best, early[features], early["is_fraud"].to_numpy(), time=early["time"].to_numpy(),
+        folds=BLOCKS, **settings,
+    )  # fmt: skip
+    model.training_summary_ = summarise(model, early[features], early["is_fraud"].to_numpy())
+    alerts = shortlist(
+        model, late[features], budget=CHECKS_A_DAY, per=late["time"].dt.strftime("%Y-%m-%d"),
+        ids=late["payment"], value=late["amount"],
+    )  # fmt: skip
+    report = evaluate(
+        late["is_fraud"],
+        model.decision_function(late[features]),
+        model=best,
+        comparison=comparison.as_dict(),
+        ids=late["payment"].to_numpy(),
+        alerts=alerts,
+        importance=global_importance(model, late[features]),
+        time=late["time"].to_numpy(),
+        value=late["amount"].to_numpy(dtype=np.float64),
+        cost_of_check=COST_OF_CHECK,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        title="Simulated card fraud: which payments to check",
+    )
+    return Demo({"early": early, "late": late}, comparison, model, alerts, report)
 
 
-def write_report(report: Mapping[str, Any], scores: pd.DataFrame, folder: str | Path) -> list[Path]:
-    """Write `report.json`, `comparison.csv` and `scores.csv` into a folder, which may be new."""
+def write_demo(demo: Demo, folder: str | Path) -> dict[str, Path]:
+    """Write the page, the alerts, the model and the payments into a folder, which may be new."""
+    from toprank import save
+    from toprank.report import write_page
     from toprank.tables import write_table, write_text
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    paths = [place / name for name in ("report.json", "comparison.csv", "scores.csv")]
-    write_text(json.dumps(report, indent=1) + "\n", paths[0])
-    write_table(comparison_table(report), paths[1])
-    write_table(scores, paths[2])
+    names = {
+        "report": "report.json",
+        "comparison": "comparison.csv",
+        "alerts": "alerts.csv",
+        "early": "early.parquet",
+        "late": "late.parquet",
+        "model": "fraud.toprank",
+        "page": "report.html",
+    }
+    paths = {what: place / name for what, name in names.items()}
+    write_text(json.dumps(demo.as_dict(), indent=1) + "\n", paths["report"])
+    write_table(demo.comparison.leaderboard(), paths["comparison"])
+    write_table(demo.alerts, paths["alerts"])
+    for name, table in demo.payments.items():
+        write_table(table, paths[name])
+    save(demo.model, paths["model"])
+    write_page(demo.report, paths["page"])
     return paths
+
+
+def _payments(n_rows: int, random_state: int) -> tuple[pd.DataFrame, list[str]]:
+    """Simulated payments, and which of their columns are features."""
+    from toprank.datasets import make_card_fraud
+
+    data = make_card_fraud(n_rows, fraud_rate=FRAUD_RATE, random_state=random_state)
+    table = data.to_frame("is_fraud")
+    table.insert(0, "payment", [f"P{number:06d}" for number in range(1, len(table) + 1)])
+    return table, list(data.X.columns)
 
 
 def _early_days(day: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -166,69 +181,3 @@ def _early_days(day: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not (y[early].any() and y[~early].any()):
         raise ValueError("too few rows: fraud is needed both in early and in late days; take more")
     return early
-
-
-def _run_model(
-    name: str,
-    parameters: Mapping[str, Any],
-    data: Any,
-    early: np.ndarray,
-    n_resamples: int,
-    random_state: int,
-) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Train one model and measure it; a model whose library is not installed is skipped."""
-    from toprank.metrics import evaluate
-
-    try:
-        model = estimator(name)(**_seeded(estimator(name), parameters, random_state))
-    except ImportError as error:
-        return {"skipped": " ".join(str(error).split())}, None
-    rows = _training_rows(early, data.y, MOST_ROWS.get(name), random_state)
-    pipeline = _with_encoding(model, data.X)
-    start = time.perf_counter()
-    try:
-        pipeline.fit(data.X[rows], data.y[rows])
-    except ImportError as error:
-        return {"skipped": " ".join(str(error).split())}, None
-    seconds = time.perf_counter() - start
-    scores = pipeline.decision_function(data.X[~early])
-    figures = evaluate(data.y[~early], scores, metrics=METRICS, n_resamples=n_resamples)
-    entry = {"seconds": round(seconds, 2), "training_rows": int(rows.sum()), "metrics": figures}
-    return entry, scores
-
-
-def _seeded(kind: type, parameters: Mapping[str, Any], random_state: int) -> dict[str, Any]:
-    """The parameters, with the seed where the estimator takes one."""
-    names = kind._get_param_names()  # type: ignore[attr-defined]
-    seed = {"random_state": random_state} if "random_state" in names else {}
-    return {**seed, **parameters}
-
-
-def _training_rows(
-    early: np.ndarray, y: np.ndarray, most: int | None, random_state: int
-) -> np.ndarray:
-    """All early rows, or all early positives and a draw of the others."""
-    others = np.flatnonzero(early & (y == 0))
-    if most is None or len(others) <= most:
-        return early
-    rows = early & (y == 1)
-    rows[np.random.RandomState(random_state).choice(others, most, replace=False)] = True
-    return rows
-
-
-def _with_encoding(model: Any, X: pd.DataFrame) -> Any:
-    """Put what a model needs before it: numbers for categories, values for missing cells."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
-
-    tags = model.__sklearn_tags__().input_tags
-    if tags.allow_nan and tags.categorical:
-        return model
-    categories = [name for name in X.columns if isinstance(X[name].dtype, pd.CategoricalDtype)]
-    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    spread = QuantileTransformer(n_quantiles=200, output_distribution="normal", random_state=0)
-    numeric = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), spread)
-    columns = [name for name in X.columns if name not in categories]
-    return make_pipeline(make_column_transformer((encode, categories), (numeric, columns)), model)

@@ -30,6 +30,7 @@ __all__ = [
     "TableError",
     "atomic_path",
     "connect",
+    "known_columns",
     "numbers",
     "quote_identifier",
     "read_table",
@@ -293,7 +294,9 @@ def _run(
         if columns is not None:
             query = f"DESCRIBE SELECT * FROM {source}"
             known = [row[0] for row in connection.cursor().execute(query, parameters).fetchall()]
-            chosen = ", ".join(quote_identifier(name) for name in _known(columns, known, shown))
+            chosen = ", ".join(
+                quote_identifier(name) for name in known_columns(columns, known, shown)
+            )
         return connection.cursor().execute(f"SELECT {chosen} FROM {source}", parameters).df()
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise TableError(f"{shown} cannot be read: {_reason(error)}") from error
@@ -301,15 +304,21 @@ def _run(
         connection.close()
 
 
-def _known(columns: Sequence[str], known: list[str], shown: str) -> list[str]:
-    """The columns, without repetition, if all are there."""
+def known_columns(columns: Sequence[str], known: Sequence[str], shown: str) -> list[str]:
+    """Return the columns without repetition if all are known; name near ones if not.
+
+    Examples
+    --------
+    >>> known_columns(["amount"], ["amount", "country"], "payments.csv")
+    ['amount']
+    """
     for name in columns:
         if name not in known:
             if _is_unsplit(known):
                 raise TableError(f"{shown} cannot be read: {_RAGGED}")
             near = get_close_matches(name, known, n=3, cutoff=0.5)
             others = [column for column in known if column.lower() == name.lower()]
-            hint = ", ".join(map(repr, others or near or known[:8]))
+            hint = ", ".join(map(repr, others or near or list(known[:8])))
             word = "did you mean" if others or near else "it has"
             more = ", ..." if not (others or near) and len(known) > 8 else ""
             raise TableError(f"{shown} has no column {name!r}; {word} {hint}{more}")
