@@ -1,8 +1,8 @@
 """The rounds of stochastic gradient boosting on an objective of the whole list.
 
 Each round draws rows, takes the objective's gradient on the draw, grows one XGBoost tree on it, decides
-how far to go along that tree, and adds it. The scores of the training rows are kept here, in float64;
-the booster holds the trees.
+how far to go along that tree, and adds it. The booster holds the trees. With Newton's steps it also keeps
+the scores of the training rows; with a line search they are kept here, in float64.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class _Run:
             sample_weight=data.sample_weight,
             n_jobs=settings.n_jobs,
         )
-        self.rows = row_matrix(data.X, self.matrix)
         newton = settings.step == "newton"
+        self.rows = self.matrix if newton else row_matrix(data.X, self.matrix)
         parameters = {
             **settings.trees,
             "eta": settings.learning_rate if newton else 1.0,
@@ -152,6 +152,10 @@ class _Run:
         self.booster = xgboost.Booster(parameters, [self.matrix], model_file=start)
         self.n_start = self.booster.num_boosted_rounds()
         self.scores = _starting_scores(start, data, settings.objective)
+        if newton:  # asked for once, XGBoost keeps the margins up to date as it grows trees
+            margins = self._margins()
+            self.base = self.scores if start is None else np.zeros(1)
+            self.scores = self.base + margins
         if validation is not None:
             self.validation_scores = _starting_scores(start, validation, settings.objective)
         positive = data.y > 0
@@ -165,15 +169,27 @@ class _Run:
         number = self.n_start + len(self.factors)
         self.booster.boost(self.matrix, number, grad=gradient, hess=hessian)
         rounds = (number, number + 1)
-        update = self.booster.predict(self.rows, output_margin=True, iteration_range=rounds)
-        update = update.astype(np.float64)
-        factor = self._step(update, rows)
-        self.scores += factor * update
+        factor = self._advance(rows, rounds)
         if self.validation is not None:
             self.validation_scores += factor * predict_margin(
                 self.booster, self.validation.X, rounds
             )
         self.factors.append(factor)
+
+    def _advance(self, rows: np.ndarray | None, rounds: tuple[int, int]) -> float:
+        """Add the new tree to the scores; return how far it was gone along."""
+        if self.settings.step == "newton":
+            self.scores = self.base + self._margins()
+            return 1.0
+        update = self.booster.predict(self.rows, output_margin=True, iteration_range=rounds)
+        update = update.astype(np.float64)
+        factor = self._step(update, rows)
+        self.scores += factor * update
+        return factor
+
+    def _margins(self) -> np.ndarray:
+        """Sums of the leaves of all trees, which XGBoost keeps for the rows that it trains on."""
+        return self.booster.predict(self.matrix, output_margin=True).astype(np.float64)
 
     def _part(self, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Labels, scores, and weights and queries, of the drawn rows."""
@@ -201,9 +217,7 @@ class _Run:
         return full_gradient, full_hessian
 
     def _step(self, update: np.ndarray, rows: np.ndarray | None) -> float:
-        """How far to go along the new tree."""
-        if self.settings.step == "newton":
-            return 1.0
+        """How far a line search goes along the new tree."""
         y, scores, extra = self._part(rows)
         loss = self.settings.objective.freeze(y, scores, **extra)
         direction = update if rows is None else update[rows]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import njit
 
 from toprank.objectives import adapters
 from toprank.objectives.scaling import scale_for_trees
@@ -70,11 +71,19 @@ def _check_labels(labels: FloatArray, graded: bool) -> None:
             labels.min() >= 0 and labels.max() < 2**31 and np.array_equal(np.floor(labels), labels)
         ):
             raise ValueError("y must hold relevance grades: whole numbers, 0 or more")
-    elif not np.all((labels == 0) | (labels == 1)):
+    elif not _is_binary(labels):
         raise ValueError(
             "y must hold 0 (negative) and 1 (positive) only; "
             "graded relevance needs a graded objective such as lambda_ndcg"
         )
+
+
+@njit(cache=True, nogil=True)
+def _is_binary(labels):
+    for label in labels:  # noqa: SIM110 - compiled
+        if not (label == 0.0 or label == 1.0):
+            return False
+    return True
 
 
 def present_rows(rows: Rows) -> tuple[Rows, np.ndarray | None]:

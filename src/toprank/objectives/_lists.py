@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numba import njit
 
 from toprank.objectives._base import Rows
+from toprank.pair_sums import run_tasks
 from toprank.ranking import RankedQueries
 
 __all__ = ["RankedLists", "query_codes", "ranked_lists"]
@@ -78,7 +79,14 @@ class RankedLists:
         self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put a gradient and a Hessian given by place back in the order of the rows."""
-        return _scatter(self.ranked.order, both[0], both[1])
+        first, second = np.empty(self.n_rows), np.empty(self.n_rows)
+        middle = self.n_rows // 2
+        parts = [
+            partial(_scatter, self.ranked.order[part], both[0][part], both[1][part], first, second)
+            for part in (slice(None, middle), slice(middle, None))
+        ]
+        run_tasks(parts, self.n_rows)
+        return first, second
 
 
 def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:
@@ -113,13 +121,11 @@ def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def _scatter(order, first, second):
+def _scatter(order, first, second, first_out, second_out):
     """Both arrays at once: the order is read, and its jumps are made, one time only."""
-    a, b = np.empty_like(first), np.empty_like(second)
     for k in range(len(order)):
-        a[order[k]] = first[k]
-        b[order[k]] = second[k]
-    return a, b
+        first_out[order[k]] = first[k]
+        second_out[order[k]] = second[k]
 
 
 @njit(cache=True, nogil=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
 from toprank.objectives._base import FloatArray, Objective, Rows
 
@@ -34,11 +36,23 @@ class Logistic(Objective):
         return float(rows.weighted(np.logaddexp(0.0, -margins)).sum())
 
     def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        weight = np.empty(0) if rows.weight is None else rows.weight
+        return _slopes(rows.y, rows.scores, weight)
+
+
+@njit(cache=True, nogil=True)
+def _slopes(y, scores, weight):
+    """Gradient and Hessian in one pass; empty `weight` stands for ones."""
+    gradient, hessian = np.empty(len(y)), np.empty(len(y))
+    for i in range(len(y)):
         # From exp(-|f|) both tails keep all their digits; cut where numbers would turn subnormal,
         # far scores cost no more than near ones.
-        tail = np.exp(-np.minimum(np.abs(rows.scores), 700.0))
+        tail = math.exp(-min(abs(scores[i]), 700.0))
         head = 1.0 / (1.0 + tail)
         tail *= head
-        missing = np.where((rows.scores > 0) == (rows.y > 0), tail, head)
-        gradient = np.where(rows.y > 0, -missing, missing)
-        return rows.weighted(gradient), rows.weighted(head * tail)
+        w = weight[i] if len(weight) else 1.0
+        positive = y[i] > 0
+        missing = tail if (scores[i] > 0) == positive else head
+        gradient[i] = -w * missing if positive else w * missing
+        hessian[i] = w * head * tail
+    return gradient, hessian

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 __all__ = ["scale_for_trees"]
 
@@ -45,12 +46,22 @@ def scale_for_trees(
     >>> g.round(6).tolist(), h.round(6).tolist()
     ([-0.333333, 0.166667, 0.166667], [0.333333, 0.166667, 0.166667])
     """
-    hessian = np.maximum(hessian, np.abs(gradient) / _LARGEST_STEP)
-    total, target = float(hessian.sum()), _logistic_total(y, sample_weight)
+    hessian, total = _raised(np.ascontiguousarray(gradient), np.ascontiguousarray(hessian))
+    target = _logistic_total(y, sample_weight)
     if not (total > 0 and target > 0) or not np.isfinite(target / total):
         return gradient, hessian
     hessian *= target / total
     return gradient * (target / total), hessian
+
+
+@njit(cache=True, nogil=True)
+def _raised(gradient, hessian):
+    """The Hessian, nowhere below the size of the gradient over the largest step, and its sum."""
+    raised, total = np.empty(len(hessian)), 0.0
+    for i in range(len(hessian)):
+        raised[i] = max(hessian[i], abs(gradient[i]) / _LARGEST_STEP)
+        total += raised[i]
+    return raised, total
 
 
 def _logistic_total(y: Any, sample_weight: Any) -> float:
