@@ -36,9 +36,7 @@ METHODS = ("GB-Logistic", "RankBoost", "LambdaMART-AP", "SGBAP", "SGBAPsig")
 FIGURES = ("roc_auc", "average_precision", "pos_at_top", "precision_at_k")
 REPEATS = {"w8a": 3}
 ROUNDS = (25, 50, 100, 200)
-# How far a round goes: by the rate, or (line search) by the bound on a score's move at rate 0.2.
 RATES = {"learning_rate": (0.05, 0.2)}
-BOUNDS = {"max_leaf_step": (0.5, 2.0)}
 SMALL_TREES, LARGE_TREES = {"max_depth": (2, 4, 6)}, {"max_depth": (4, 8)}
 
 
@@ -51,16 +49,14 @@ def make(method: str, rounds: int, seed: int, **parameters):
         return RankBoost(n_estimators=rounds)
     if method == "LambdaMART-AP":
         return LambdaMART("map", subsample=0.5, min_child_weight=0.5, **common)
-    constructor = SGBAP if method == "SGBAP" else SGBAPsig
-    return constructor(min_child_weight=0.5, **{"learning_rate": 0.2, **common})
+    return SGBAP(**common) if method == "SGBAP" else SGBAPsig(min_child_weight=0.5, **common)
 
 
 def settings(method: str, large: bool) -> list[dict]:
     """The grid of a method (rounds come from the stages of the longest fit)."""
     if method == "RankBoost":
         return [{}]
-    pace = BOUNDS if method.startswith("SGBAP") else RATES
-    grid = {**(LARGE_TREES if large else SMALL_TREES), **pace}
+    grid = {**(LARGE_TREES if large else SMALL_TREES), **RATES}
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
