@@ -37,7 +37,7 @@ FIGURES = ("roc_auc", "average_precision", "pos_at_top", "precision_at_k")
 REPEATS = {"w8a": 3}
 ROUNDS = (25, 50, 100, 200)
 RATES = {"learning_rate": (0.05, 0.2)}
-SMALL_TREES, LARGE_TREES = {"max_depth": (2, 4, 6)}, {"max_depth": (4, 8)}
+SMALL_TREES, LARGE_TREES = {"max_depth": (2, 4, 6)}, {"max_depth": (0, 8)}
 
 
 def make(method: str, rounds: int, seed: int, **parameters):
@@ -136,6 +136,37 @@ def table(results: Results) -> str:
     return markdown_table(header, rows)
 
 
+def verdict(results: Results) -> str:
+    """Where SGBAP reaches the published figure, and where it is above GB-Logistic as in the paper."""
+    lines = []
+    for data, published in PUBLISHED.items():
+        ours = results.values("average_precision", data=data, method="SGBAP")
+        logistic = results.values("average_precision", data=data, method="GB-Logistic")
+        if not len(ours) or not len(logistic):
+            continue
+        high = mean_interval(ours)[2] if len(ours) > 1 else ours.mean()
+        figure, rival = published[METHODS.index("SGBAP")], published[METHODS.index("GB-Logistic")]
+        reaches = "reaches" if high >= figure else "does not reach"
+        against = "above" if ours.mean() > logistic.mean() else "below"
+        says = "above" if figure > rival else "below"
+        lines.append(
+            f"- {data}: SGBAP {ours.mean():.4f} {reaches} the published {figure:.4f}; it is {against} "
+            f"GB-Logistic ({logistic.mean():.4f}; in the paper {says}: {rival:.4f})."
+        )
+    return "\n".join(lines)
+
+
+WHY = """
+Why not everywhere: heart_cleveland has 13 positives, of which a test third holds four or five, and its
+figure hangs on the split. hiv1_protease is an easier version of the data than the paper's (our GB-Logistic
+has .84 where the paper prints .56), and there is little left to gain. On w8a the exponential surrogate,
+whose softmax goes to what is high already, stays far below the other losses with every setting tried
+(line search or Newton's leaves, draws of a half, depth 4 to unlimited, steps of .02 to .3); we could not
+find the paper's setting. The sigmoid surrogate and LambdaMART-AP, which the paper could not finish there, do
+as well as GB-Logistic.
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=30)
@@ -158,8 +189,13 @@ def main() -> None:
         "# Table 3 of Frery et al. (2017)\n\n"
         "Average precision on the test third, mean over random splits; depth, rate and rounds by 5-fold "
         "cross-validation on the training part (w8a: one fold and a smaller grid). Published figures: "
-        "Frery, Habrard, Sebban, Caelen, He-Guelton (2017). Our w8a has the 49,749 training rows only.\n\n"
+        "Frery, Habrard, Sebban, Caelen, He-Guelton (2017). Our w8a has the 49,749 training rows only. "
+        "The paper has 30 splits; how many have been run here stands in the table.\n\n"
         + text
+        + "\n"
+        + verdict(results)
+        + "\n"
+        + WHY
     )
     print(text)
 

@@ -54,9 +54,7 @@ def test_none_escapes() -> None:
             if inspect.isclass(cls) and issubclass(cls, BaseRanker) and not inspect.isabstract(cls):
                 found.add(name)
     public = {name for name in found if not name.startswith("_")}
-    assert public - {"BaseRanker"} == set(ESTIMATORS) | set(WRAPPERS) | (
-        set(RELATIONAL) & public
-    )
+    assert public - {"BaseRanker"} == set(ESTIMATORS) | set(WRAPPERS) | (set(RELATIONAL) & public)
 
 
 def expected_failures(model: BaseRanker) -> dict[str, str]:
