@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,10 @@ from hypothesis import settings
 # No deadline: the first call of a kernel compiles it. Derandomised: a red run is red for everyone.
 settings.register_profile("toprank", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("toprank")
+
+# Shells start background jobs with Ctrl-C ignored; tests that send it need it to arrive.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

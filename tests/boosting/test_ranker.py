@@ -320,3 +320,18 @@ def test_no_warning_on_ordinary_data() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick().fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("objective", ["logistic", "ap_sigmoid"])
+def test_scores_kept_by_xgboost_are_those_kept_here(monkeypatch, objective):
+    from toprank.boosting import engine
+
+    X, y = make_classification(800, weights=[0.8], random_state=5)
+    found = []
+    for many in (10**9, 1):
+        monkeypatch.setattr(engine, "_MANY_ROWS", many)
+        model = GradientBoostingRanker(objective, n_estimators=15, subsample=0.7, random_state=0)
+        first = model.fit(X, y, sample_weight=1.0 + (np.arange(800) % 2))
+        more = GradientBoostingRanker(objective, n_estimators=5, subsample=0.7, random_state=1)
+        found.append(more.fit(X, y, init_model=first).decision_function(X))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-3)

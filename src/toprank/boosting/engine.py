@@ -1,8 +1,9 @@
 """The rounds of stochastic gradient boosting on an objective of the whole list.
 
 Each round draws rows, takes the objective's gradient on the draw, grows one XGBoost tree on it, decides
-how far to go along that tree, and adds it. The booster holds the trees. With Newton's steps it also keeps
-the scores of the training rows; with a line search they are kept here, in float64.
+how far to go along that tree, and adds it. The booster holds the trees. The scores of the training rows are
+kept here, in float64; with many rows and Newton's steps they are XGBoost's own, in float32, which it has
+at no cost.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from toprank.columns import Columns
 from toprank.objectives import Objective
 
 __all__ = ["Boosted", "Round", "Settings", "boost"]
+
+_MANY_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,8 @@ class _Run:
             n_jobs=settings.n_jobs,
         )
         newton = settings.step == "newton"
-        self.rows = self.matrix if newton else row_matrix(data.X, self.matrix)
+        self.cached = newton and len(data.y) >= _MANY_ROWS
+        self.rows = self.matrix if self.cached else row_matrix(data.X, self.matrix)
         parameters = {
             **settings.trees,
             "eta": settings.learning_rate if newton else 1.0,
@@ -152,7 +156,7 @@ class _Run:
         self.booster = xgboost.Booster(parameters, [self.matrix], model_file=start)
         self.n_start = self.booster.num_boosted_rounds()
         self.scores = _starting_scores(start, data, settings.objective)
-        if newton:  # asked for once, XGBoost keeps the margins up to date as it grows trees
+        if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
             margins = self._margins()
             self.base = self.scores if start is None else np.zeros(1)
             self.scores = self.base + margins
@@ -178,7 +182,7 @@ class _Run:
 
     def _advance(self, rows: np.ndarray | None, rounds: tuple[int, int]) -> float:
         """Add the new tree to the scores; return how far it was gone along."""
-        if self.settings.step == "newton":
+        if self.cached:
             self.scores = self.base + self._margins()
             return 1.0
         update = self.booster.predict(self.rows, output_margin=True, iteration_range=rounds)
@@ -217,7 +221,9 @@ class _Run:
         return full_gradient, full_hessian
 
     def _step(self, update: np.ndarray, rows: np.ndarray | None) -> float:
-        """How far a line search goes along the new tree."""
+        """How far to go along the new tree."""
+        if self.settings.step == "newton":
+            return 1.0
         y, scores, extra = self._part(rows)
         loss = self.settings.objective.freeze(y, scores, **extra)
         direction = update if rows is None else update[rows]
