@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.datasets import make_classification
 
 from toprank import SGBAP, GradientBoostingRanker, LambdaMART, SGBAPsig, metrics, objectives
 from toprank.objectives import OBJECTIVES
