@@ -157,9 +157,8 @@ class _Run:
         self.n_start = self.booster.num_boosted_rounds()
         self.scores = _starting_scores(start, data, settings.objective)
         if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
-            margins = self._margins()
-            self.base = self.scores if start is None else np.zeros(1)
-            self.scores = self.base + margins
+            # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
+            self.base = self.scores - self._margins()
         if validation is not None:
             self.validation_scores = _starting_scores(start, validation, settings.objective)
         positive = data.y > 0
