@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 
 import duckdb
 import numpy as np
@@ -20,7 +19,6 @@ from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.source import RelationalLimits, RelationalSource
-from toprank.rules.relational.sources import TimeUpError, fetch
 
 MODELS = {
     "RankBoost": RelationalRankBoost(6, random_state=0),
@@ -217,26 +215,6 @@ def test_an_interruption_keeps_the_rounds_done_so_far(
         model = RelationalPRankBoost(6, random_state=0).fit(data, y)
     assert [k.rules for k in model.rounds_] == [k.rules for k in whole.rounds_[:3]]
     assert np.isfinite(model.decision_function(data)).all()
-
-
-def test_interrupted_queries_are_told_apart_from_errors() -> None:
-    class Cursor:
-        def execute(self, sql: str):
-            raise RuntimeError(sql)
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch(Cursor(), "Query interrupted")
-    with pytest.raises(RuntimeError, match="broken"):
-        fetch(Cursor(), "broken")
-    slow = (
-        "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
-    )
-    start = time.monotonic()
-    with pytest.raises(TimeUpError):
-        fetch(duckdb.connect(), slow, time.monotonic() + 0.2)
-    with pytest.raises(TimeUpError):
-        fetch(duckdb.connect(), slow, time.monotonic() - 1)
-    assert time.monotonic() - start < 30
 
 
 # -- limits ----------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData
-from toprank.rules.relational.background import UNSEEN, common_type
+from toprank.rules.relational.background import UNSEEN
 from toprank.rules.relational.inference import infer_types
+from toprank.rules.relational.kinds import common_type
 from toprank.rules.relational.modes import Predicate, infer_modes
 from toprank.rules.relational.schema_file import read_schema
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,26 +13,18 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank.base import BaseRanker, TrainingData
+from toprank.base import TrainingData
 from toprank.columns import as_frame, is_table
-from toprank.rules._kernels import count_depths
 from toprank.rules.bins import Bins, boolean_columns
-from toprank.rules.boosters import Round
+from toprank.rules.boosted import BoostedRules, Depths
 from toprank.rules.checks import check_parameters
-from toprank.rules.rounds import EarlyStopping, hold_out, run_rounds, watch_metric
-from toprank.rules.scoring import (
-    KeptRound,
-    PathLookup,
-    rules_table,
-    score_expression,
-    select_score,
-)
+from toprank.rules.scoring import KeptRound, PathLookup, score_expression, select_score
 from toprank.rules.workers import Workers, thread_count
 
-__all__ = ["RuleEnsemble", "kept_round"]
+__all__ = ["RuleEnsemble"]
 
 
-class RuleEnsemble(BaseRanker):
+class RuleEnsemble(BoostedRules):
     """Base of the estimators that add up rules of a table, one weak ranker a round.
 
     Subclasses name their parameters in `__init__` and build a booster in `_booster`.
@@ -40,14 +34,7 @@ class RuleEnsemble(BaseRanker):
     _accepts_categories = True
     _unseen_category = -1.0  # not missing: only literals that exclude known categories hold for it
 
-    n_estimators: int
     max_bins: int
-    early_stopping_rounds: int | None
-    validation_fraction: float
-    eval_metric: Any
-    n_jobs: int | None
-    random_state: Any
-    verbose: int
 
     @abstractmethod
     def _booster(
@@ -71,10 +58,7 @@ class RuleEnsemble(BaseRanker):
         # one draw for each use, so that none of them shifts the others
         seeds = random.randint(np.iinfo(np.int32).max, size=3)
         bin_random, split_random, search_random = map(np.random.RandomState, seeds)
-        train, watched = data, None
-        if self._holds_out():
-            held = hold_out(data.y, self.validation_fraction, split_random)
-            train, watched = data.rows(~held), data.rows(held)
+        train, watched = self._split(data, split_random)
         with Workers(self.n_jobs) as workers:
             self.bins_ = Bins.of(
                 train.X,
@@ -88,13 +72,7 @@ class RuleEnsemble(BaseRanker):
             )
             codes = self.bins_.codes(train.X, n_jobs=workers.n_threads)
             booster = self._booster(self.bins_, codes, train, search_random, workers)
-            # kept as they come: a Round holds a byte for every row
-            rounds = (kept_round(found, train) for found in booster)
-            self.rounds_ = tuple(self._run(rounds, booster, watched))
-            self.n_evaluated_ = np.array(
-                [kept.n_evaluated for kept in self.rounds_], dtype=np.int64
-            )
-            self.train_loss_ = np.array([kept.log_loss for kept in self.rounds_])
+            self._grow(booster, train, watched)
             lookup = PathLookup.of(self.bins_, self.rounds_)
             scores = lookup.scores(codes[lookup.used], workers)
         self._set_threshold(scores, train)
@@ -109,49 +87,6 @@ class RuleEnsemble(BaseRanker):
                 f"than once: {twice}; rename the columns"
             )
 
-    def _holds_out(self) -> bool:
-        """Whether rows are held out to watch the ensemble grow."""
-        return self.early_stopping_rounds is not None
-
-    def _watched_metric(self) -> Any:
-        """The metric of the rows held out."""
-        return self.eval_metric
-
-    def _run(
-        self, rounds: Iterator[KeptRound], booster: Any, watched: TrainingData | None
-    ) -> list[KeptRound]:
-        """Take rounds of the booster and cut the ensemble at the best one on the rows held out."""
-        label = type(self).__name__
-        if watched is None:
-            return run_rounds(rounds, self.n_estimators, verbose=self.verbose, label=label)
-        stopping = EarlyStopping(
-            watch_metric(self._watched_metric()),
-            watched.y,
-            watched.sample_weight,
-            self.early_stopping_rounds,
-        )
-        codes = self.bins_.codes(watched.X)
-        scores = np.zeros(len(watched.y))
-
-        def after_round(found: KeptRound) -> bool:
-            lookup = PathLookup.of(self.bins_, [found])
-            scores[:] += lookup.scores(codes[lookup.used])
-            stop = stopping.update(scores)
-            self._after_round(booster, stopping)
-            return stop
-
-        done = run_rounds(
-            rounds, self.n_estimators, after_round=after_round, verbose=self.verbose, label=label
-        )
-        self.validation_scores_ = np.array(stopping.scores)
-        if self.early_stopping_rounds is not None and stopping.scores:
-            self.best_iteration_ = stopping.best_round
-            done = done[: stopping.best_round]
-        return done
-
-    def _after_round(self, booster: Any, stopping: EarlyStopping) -> None:
-        """A hook for variants that change course when validation stalls."""
-
     # -- what a fitted ensemble answers ------------------------------------------------------------
 
     def _raw_scores(self, X: Any) -> np.ndarray:
@@ -161,65 +96,20 @@ class RuleEnsemble(BaseRanker):
         with Workers(n_threads) as workers:
             return lookup.scores(codes, workers)
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores after each round.
+    @contextmanager
+    def _depths(self, X: np.ndarray, rounds: Sequence[KeptRound] | None = None) -> Iterator[Depths]:
+        used = np.arange(self.bins_.n_columns)
+        if rounds is not None:
+            used = PathLookup.of(self.bins_, rounds).used
+        codes = self.bins_.codes(X, only=used)
 
-        Parameters
-        ----------
-        X : array or table of shape (n_rows, n_columns)
+        def depth(kept: KeptRound) -> np.ndarray:
+            counting = replace(kept, levels=np.arange(1.0, len(kept.rules) + 1), step=1.0)
+            lookup = PathLookup.of(self.bins_, [counting])
+            rows = np.searchsorted(used, lookup.used)
+            return lookup.round_scores(codes[rows], 0).astype(np.int64)
 
-        Yields
-        ------
-        scores : ndarray of shape (n_rows,)
-            The last is `decision_function(X)`; the threshold of the whole ensemble is subtracted
-            from all of them.
-        """
-        lookup, codes = self._binned(X)
-        scores = np.full(codes.shape[1], -self.offset_)
-        for t in range(len(self.rounds_)):
-            scores = scores + lookup.round_scores(codes, t)
-            yield scores
-
-    def explain(self, X: Any) -> pd.DataFrame:
-        """Which rules fired for which rows, and what each added to the score.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        table : DataFrame
-            Columns `row` (position in `X`), `round`, `rule`, `adds`; by row, the greatest additions
-            first. Of each round only the most specific rule that covers the row is there. The
-            additions of a row minus `offset_` are its score.
-        """
-        lookup, codes = self._binned(X)
-        parts = []
-        for t, kept in enumerate(self.rounds_):
-            values = kept.step * kept.levels
-            depth = _depths(lookup, codes, t, kept)
-            rows = np.flatnonzero(depth > 0)
-            texts = np.array([str(rule) for rule in kept.rules], dtype=object)
-            part = {
-                "row": rows,
-                "round": t + 1,
-                "rule": texts[depth[rows] - 1],
-                "adds": values[depth[rows] - 1],
-            }
-            parts.append(pd.DataFrame(part))
-        if not parts:
-            return pd.DataFrame({"row": [], "round": [], "rule": [], "adds": []})
-        table = pd.concat(parts, ignore_index=True)
-        size = table["adds"].abs()
-        order = np.lexsort((table["round"], -size, table["row"]))
-        return table.iloc[order].reset_index(drop=True)
-
-    @property
-    def rules_(self) -> pd.DataFrame:
-        """The rules of the ensemble, one line each (`toprank.rules.scoring.rules_table`)."""
-        check_is_fitted(self)
-        return rules_table(self.rounds_)
+        yield depth
 
     def to_sql(self, table: str = "rows", *, score: str = "score") -> str:
         """SQL that scores a table in a database.
@@ -240,42 +130,3 @@ class RuleEnsemble(BaseRanker):
         """
         check_is_fitted(self)
         return select_score(score_expression(self.rounds_, self.offset_), table, score)
-
-    def _binned(self, X: Any) -> tuple[PathLookup, np.ndarray]:
-        check_is_fitted(self)
-        X = self._check_rows(X)
-        lookup = PathLookup.of(self.bins_, self.rounds_)
-        return lookup, lookup.codes(X)
-
-
-def kept_round(found: Round, data: TrainingData) -> KeptRound:
-    """The part of a round that a fitted estimator keeps."""
-    n_depths = len(found.rules) + 1
-    counts = count_depths(found.depth, data.y > 0, data.weights, n_depths)
-    covered = np.cumsum(counts[:0:-1], axis=0)[::-1]
-    return KeptRound(
-        found.rules,
-        found.levels,
-        found.step,
-        found.score,
-        found.n_evaluated,
-        np.ascontiguousarray(covered[:, 1]),
-        np.ascontiguousarray(covered[:, 0]),
-        found.log_loss,
-    )
-
-
-def _depths(lookup: PathLookup, codes: np.ndarray, t: int, kept: KeptRound) -> np.ndarray:
-    """How many of the nested rules of a round cover each row."""
-    counting = KeptRound(
-        kept.rules,
-        np.arange(1.0, len(kept.rules) + 1),
-        1.0,
-        0.0,
-        0,
-        kept.positives,
-        kept.negatives,
-    )
-    alone = PathLookup.of(lookup.bins, [counting])
-    positions = np.searchsorted(lookup.used, alone.used)
-    return alone.round_scores(codes[positions], 0).astype(np.int64)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from toprank.base import TrainingData
 from toprank.rules.bins import Bins
-from toprank.rules.boosters import VARIANTS, PRankBooster
-from toprank.rules.checks import check_choice
+from toprank.rules.boosters import PRankBooster
 from toprank.rules.clauses import ClauseSource
 from toprank.rules.ensemble import RuleEnsemble
-from toprank.rules.rounds import EarlyStopping
 from toprank.rules.search import Limits
+from toprank.rules.variants import AreaBoosting
 from toprank.rules.workers import Workers
 
 __all__ = ["PRankBoost"]
 
-STALL_ROUNDS = 10
 
-
-class PRankBoost(RuleEnsemble):
+class PRankBoost(AreaBoosting, RuleEnsemble):
     """Rank by a weighted sum of clauses chosen for the area under the recall-precision curve.
 
     RankBoost with two changes [1]_: negatives' weights sum to the skew N/P instead of 1, so that a weak
@@ -58,40 +54,18 @@ class PRankBoost(RuleEnsemble):
         Share of each step that is taken.
     max_length : int, default=6
         Most literals added to a clause.
-    max_evaluated : int, optional
-        Stop a search after so many clauses were scored.
-    max_seconds : float, optional
-        Stop a search after this time; the answer then depends on the machine.
-    max_bins : int, default=255
-        Most bins of a column; missing values have a bin of their own.
-    early_stopping_rounds : int, optional
-        Hold out rows and stop when so many rounds brought no better `eval_metric`.
-    validation_fraction : float, default=0.1
-        Share of each class that is held out.
     eval_metric : str or callable, default="recall_precision_area"
-        A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
-    n_jobs : int, optional
-        Threads; None is all cores. The answer does not depend on it.
+        What early stopping watches: a metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
     random_state : int, RandomState or None
         Fixes the seeds' draws.
-    verbose : int, default=0
-        Above 0 shows a progress bar.
+    max_evaluated, max_seconds, max_bins, early_stopping_rounds, validation_fraction, n_jobs, verbose
+        As in :class:`RankBoost`.
 
     Attributes
     ----------
-    rules_ : DataFrame
-        The rules, one line each.
-    rounds_ : tuple of KeptRound
-        The same as data.
-    n_evaluated_ : ndarray
-        Clauses scored in each round.
     train_loss_ : ndarray
         Logarithm of RankBoost's loss over pairs after each round.
-    bins_ : Bins
-    classes_ : ndarray of shape (2,)
-    offset_ : float
-        The threshold that was subtracted from the scores.
-    validation_scores_, best_iteration_
+    rules_, rounds_, n_evaluated_, bins_, classes_, offset_, validation_scores_, best_iteration_
         As in :class:`RankBoost`.
 
     References
@@ -160,27 +134,9 @@ class PRankBoost(RuleEnsemble):
         -------
         self : PRankBoost
         """
-        check_choice(self, "weak", tuple(VARIANTS))
-        check_choice(self, "step", ("area", "exact"))
-        if self.switch_at not in (None, "stall") and not (
-            isinstance(self.switch_at, Integral) and self.switch_at >= 0
-        ):
-            raise ValueError(
-                "PRankBoost: switch_at must be a round (0, 1, ...), 'stall' or None, "
-                f"got {self.switch_at!r}"
-            )
+        self._check_variant()
         self._learn(X, y, sample_weight)
         return self
-
-    def _waits_for_stall(self) -> bool:
-        return self.weak == "mix4" and self.switch_at == "stall"
-
-    def _holds_out(self) -> bool:
-        return super()._holds_out() or self._waits_for_stall()
-
-    def _after_round(self, booster: Any, stopping: EarlyStopping) -> None:
-        if self._waits_for_stall() and stopping.stalled(STALL_ROUNDS):
-            booster.switch()
 
     def _booster(
         self,
@@ -191,13 +147,4 @@ class PRankBoost(RuleEnsemble):
         workers: Workers,
     ) -> PRankBooster:
         limits = Limits(self.max_length, self.max_evaluated, self.max_seconds)
-        switch_at = self.n_estimators // 2 if self.switch_at is None else self.switch_at
-        return PRankBooster(
-            ClauseSource(bins, codes, random, limits, workers),
-            data.y,
-            data.sample_weight,
-            weak=self.weak,
-            switch_at=None if self._waits_for_stall() else int(switch_at),
-            step=self.step,
-            learning_rate=self.learning_rate,
-        )
+        return self._area_booster(ClauseSource(bins, codes, random, limits, workers), data)

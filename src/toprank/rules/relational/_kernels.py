@@ -37,28 +37,27 @@ def test_bits(bits, places, mask):
 
 @njit(cache=True, nogil=True)
 def group_weights(places, covered, positive, weights, n_places):
-    """Total weight of the covered positives and negatives at each place."""
-    positives = np.zeros(n_places)
-    negatives = np.zeros(n_places)
+    """Total weight of the covered negatives and positives at each place, and the places of any, as bits."""
+    sums = np.zeros((n_places, 2))
+    present = np.zeros((n_places + 63) // 64, dtype=np.uint64)
     for i in range(len(places)):
-        if covered[i] and places[i] >= 0:
-            if positive[i]:
-                positives[places[i]] += weights[i]
-            else:
-                negatives[places[i]] += weights[i]
-    return positives, negatives
+        place = places[i]
+        if covered[i] and place >= 0:
+            sums[place, np.int64(positive[i])] += weights[i]
+            present[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+    return sums, present
 
 
 @njit(cache=True, nogil=True)
-def sum_bits(bits, positives, negatives):
-    """Sums of two arrays over the places whose bit is set."""
+def sum_bits(bits, present, sums):
+    """Sums of the two columns over the places whose bit is set in both sets."""
     positive_sum, negative_sum = 0.0, 0.0
     for word in range(len(bits)):
-        rest = bits[word]
+        rest = bits[word] & present[word]
         while rest != 0:
             lowest = rest & (~rest + np.uint64(1))
             place = (word << 6) + POSITIONS[(lowest * DE_BRUIJN) >> np.uint64(58)]
-            positive_sum += positives[place]
-            negative_sum += negatives[place]
+            negative_sum += sums[place, 0]
+            positive_sum += sums[place, 1]
             rest ^= lowest
     return positive_sum, negative_sum

@@ -7,95 +7,22 @@ stays NULL: it equals nothing, neither a constant nor a variable, but the fact i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from toprank.rule import Scalar, quote_identifier
+from toprank.rules.relational.kinds import common_type, kind_of
 from toprank.rules.relational.modes import Predicate
 from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
+from toprank.rules.workers import thread_count
 
-__all__ = ["UNSEEN", "Background", "common_type", "kind_of"]
+__all__ = ["UNSEEN", "Background"]
 
 UNSEEN = 2**31 - 2  # the code of constants that no fact holds: no join can meet it
-
-_KINDS = {
-    "text": ("VARCHAR", "ENUM", "UUID", "CHAR", "TEXT"),
-    "truth value": ("BOOLEAN",),
-    "whole number": (
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-    ),
-    "large number": ("UBIGINT", "HUGEINT", "UHUGEINT"),
-    "number": ("FLOAT", "DOUBLE", "DECIMAL", "REAL"),
-    "time": ("DATE", "TIME", "TIMESTAMP"),
-}
-_NUMBERS = {"whole number", "large number", "number"}
-_WRITTEN_OUT = {"text", "whole number", "large number"}  # 17 and "17" are then the same constant
-
-
-def kind_of(sql_type: str) -> str | None:
-    """What the values of an SQL type are, or None for types that cannot be arguments.
-
-    Examples
-    --------
-    >>> kind_of("BIGINT"), kind_of("ENUM('a', 'b')"), kind_of("INTEGER[]")
-    ('whole number', 'text', None)
-    """
-    if sql_type.endswith("]"):
-        return None
-    head = sql_type.split("(")[0].split(" ")[0].strip().upper()
-    if head.startswith("TIMESTAMP"):
-        return "time"
-    return next((kind for kind, names in _KINDS.items() if head in names), None)
-
-
-def common_type(name: str, places: Sequence[tuple[str, str]]) -> str:
-    """SQL type in which all columns of one argument type are compared.
-
-    Whole numbers and text compare as text, whole numbers and others as floats; anything else that is
-    mixed does not join.
-
-    Parameters
-    ----------
-    name : str
-        The argument type.
-    places : sequence of (place, SQL type)
-
-    Examples
-    --------
-    >>> common_type("person", [("student.person", "VARCHAR"), ("examples.person", "VARCHAR")])
-    'VARCHAR'
-    """
-    kinds: dict[str, str] = {}
-    for place, sql_type in places:
-        kind = kind_of(sql_type)
-        if kind is None:
-            raise ValueError(
-                f"{place} holds {sql_type}, which cannot be the argument of a predicate; "
-                "turn it into text or numbers, or leave the column out"
-            )
-        kinds.setdefault(kind, place)
-    if len(kinds) == 1:
-        return {"whole number": "BIGINT", "number": "DOUBLE", "truth value": "BOOLEAN"}.get(
-            next(iter(kinds)), "VARCHAR"
-        )
-    if set(kinds) <= _WRITTEN_OUT:
-        return "VARCHAR"
-    if set(kinds) <= _NUMBERS:
-        return "DOUBLE"
-    shown = " but ".join(f"{place} holds {kind}" for kind, place in kinds.items())
-    raise ValueError(
-        f"the arguments of type {name!r} do not join: {shown}; give the columns different types, "
-        "or bring their values to one kind"
-    )
 
 
 class Background:
@@ -139,9 +66,17 @@ class Background:
             self._connection = self._build()
         return self._connection.cursor()
 
-    def set_threads(self, n_threads: int) -> None:
-        """Let queries use so many threads; what they answer does not depend on it."""
-        self.cursor().execute(f"SET threads = {int(n_threads)}")
+    @contextmanager
+    def threads(self, n_jobs: int | None) -> Iterator[None]:
+        """Let queries use so many threads for a while; what they answer does not depend on it."""
+        wanted = thread_count(n_jobs)
+        cursor = self.cursor()
+        before = cursor.execute("SELECT current_setting('threads')").fetchall()[0][0]
+        cursor.execute(f"SET threads = {wanted}")
+        try:
+            yield
+        finally:
+            cursor.execute(f"SET threads = {int(before)}")
 
     def type_table(self, name: str) -> str | None:
         """Name of the table (value, code) of a type; None when no fact has an argument of it."""
@@ -278,16 +213,34 @@ class Background:
         for k, (column, name) in enumerate(zip(table.column_names, names, strict=True)):
             place = (f"examples.{column}", sql_types[f"a{k}"])
             sql_type, places = self._sql_types.get(name, ("", []))
-            common_type(name, [*places, place])  # refuses what cannot join
+            common = common_type(name, [*places, place])  # refuses what cannot join
             if not places:
                 continue
+            value = "d.value" if common == sql_type else f"CAST(d.value AS {common})"
             found = cursor.execute(
                 f"SELECT s.row AS row, d.code AS code FROM {scan} AS s "
-                f"JOIN {self.type_table(name)} AS d ON d.value = {_cell(f'a{k}', sql_type, table='s')}"
+                f"JOIN {self.type_table(name)} AS d ON {value} = {_cell(f'a{k}', common, table='s')}"
             ).fetchnumpy()
             codes[found["row"], k] = found["code"]
         cursor.unregister(scan)
         return codes
+
+    def text_types(self, table: pa.Table, names: Sequence[str]) -> tuple[str, ...]:
+        """Types that text and numbers share, in the facts or in a table of examples.
+
+        Their values are compared as text.
+        """
+        cursor = self.cursor()
+        scan = ArrowSource(table).scan(cursor)
+        own = list(zip(names, describe(cursor, scan).values(), strict=True))
+        cursor.unregister(scan)
+        found = []
+        for name, (_, places) in self._sql_types.items():
+            sql_types = [t for _, t in places] + [t for given, t in own if given == name]
+            kinds = {kind_of(sql_type) for sql_type in sql_types}
+            if "text" in kinds and len(kinds) > 1:
+                found.append(name)
+        return tuple(found)
 
     def code(self, name: str, value: Scalar) -> int:
         """Code of one constant of a type; `UNSEEN` when no fact has it."""
@@ -296,7 +249,8 @@ class Background:
             table = self.type_table(name)
             row = None
             if table is not None:
-                query = f"SELECT code FROM {table} WHERE value = TRY_CAST($1 AS {self._sql_types[name][0]})"
+                sql_type = _compared_as(value, self._sql_types[name][0])
+                query = f"SELECT code FROM {table} WHERE CAST(value AS {sql_type}) = TRY_CAST($1 AS {sql_type})"
                 row = self.cursor().execute(query, [value]).fetchone()
             self._codes[key] = UNSEEN if row is None else int(row[0])
         return self._codes[key]
@@ -321,3 +275,10 @@ def _cell(column: str, sql_type: str, *, table: str | None = None) -> str:
         number = f"CAST({cell} AS DOUBLE)"
         return f"CASE WHEN isnan({number}) THEN NULL ELSE {number} END"
     return f"CAST({cell} AS {sql_type})"
+
+
+def _compared_as(value: Scalar, sql_type: str) -> str:
+    """SQL type in which a constant is compared with values: nothing is rounded, nothing fails."""
+    if isinstance(value, str) or isinstance(value, bool) != (sql_type == "BOOLEAN"):
+        return "VARCHAR"
+    return "DOUBLE" if isinstance(value, float) and sql_type == "BIGINT" else sql_type

@@ -8,21 +8,26 @@ clause of the search covers the example it started from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
 from toprank.rules.relational.background import Background
+from toprank.rules.relational.calls import Call
 from toprank.rules.relational.clause import Clause
 from toprank.rules.relational.coded import Body, CodedAtom, decode
-from toprank.rules.relational.modes import Schema
+from toprank.rules.relational.modes import WIDE, Schema
+from toprank.rules.relational.queries import TimeUpError
 
 __all__ = ["BottomClause", "Partial", "Refinement", "Saturation"]
 
 MAX_BINDINGS = 500  # bindings of one clause that are followed for its example
+# known variables that the outputs of one literal may repeat: more would be 2^arity literals a fact
+MAX_REPEATED = 2
 NEW = -1  # stands for a new variable while a literal is put together
 
 
@@ -88,13 +93,29 @@ class Saturation:
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
-        """The modes, ready to be looked up."""
-        calls = []
-        for mode in self.schema.modes:
-            j = self.schema.index(mode.predicate)
-            recall = self.recall if mode.recall is None else mode.recall
-            calls.append(Call(j, mode.kinds, self.schema.predicates[j].types, recall))
-        return tuple(calls)
+        """The modes, ready to be looked up.
+
+        In tables of more than `WIDE` columns an output repeats a known variable only if some mode takes
+        its type as an input: equal properties would be most of the literals, and of little use.
+        """
+        positions = [self.schema.index(mode.predicate) for mode in self.schema.modes]
+        types = [self.schema.predicates[j].types for j in positions]
+        taken = {
+            name
+            for mode, names in zip(self.schema.modes, types, strict=True)
+            for kind, name in zip(mode.kinds, names, strict=True)
+            if kind == "+"
+        }
+        return tuple(
+            Call(
+                j,
+                mode.kinds,
+                names,
+                self.recall if mode.recall is None else mode.recall,
+                tuple(len(names) <= WIDE or name in taken for name in names),
+            )
+            for j, mode, names in zip(positions, self.schema.modes, types, strict=True)
+        )
 
     def of(self, background: Background, head: Sequence[int]) -> BottomClause:
         """Build the bottom clause of an example given by the codes of its arguments."""
@@ -118,51 +139,6 @@ class Saturation:
             rows = np.unique(np.concatenate(parts))[: self.max_facts]
             facts_of[j] = [tuple(row) for row in background.rows(j)[rows].tolist()]
         return BottomClause(self, tuple(map(int, head)), facts_of)
-
-
-@dataclass(frozen=True)
-class Call:
-    """A mode ready to be looked up.
-
-    Attributes
-    ----------
-    predicate : int
-        Position in the schema.
-    kinds, types : tuple of str
-        Of the arguments.
-    recall : int
-    """
-
-    predicate: int
-    kinds: tuple[str, ...]
-    types: tuple[str, ...]
-    recall: int
-
-    def rows(
-        self, background: Background, known: Mapping[str, np.ndarray], *, last: bool
-    ) -> np.ndarray:
-        """Facts whose inputs are known, at most `recall` for each binding of them.
-
-        In the last layer outputs must be known too: nothing new may be introduced there.
-        """
-        inputs = [p for p, kind in enumerate(self.kinds) if kind == "+"]
-        checked = [p for p, kind in enumerate(self.kinds) if kind == "+" or (last and kind == "-")]
-        if not all(self.types[p] in known for p in checked):
-            return np.empty(0, dtype=np.int64)
-        if not inputs:
-            rows = np.arange(min(self.recall, len(background.rows(self.predicate))))
-        else:
-            first = inputs[0]
-            recall = self.recall if len(inputs) == 1 else None
-            order, values = background.index(self.predicate, first)
-            rows = order[_ranges(values, known[self.types[first]], recall)]
-        for p in checked:
-            if [p] != inputs[:1]:
-                column = background.rows(self.predicate)[rows, p]
-                rows = rows[np.isin(column, known[self.types[p]])]
-        if len(inputs) > 1:
-            rows = _first_of_each(background.rows(self.predicate), rows, inputs, self.recall)
-        return rows
 
 
 @dataclass(frozen=True)
@@ -211,8 +187,12 @@ class BottomClause:
         kept = tuple(bindings)[:MAX_BINDINGS]
         return Partial((*partial.body, literal), tuple(types), tuple(depths), kept)
 
-    def refinements(self, partial: Partial) -> list[Refinement]:
-        """Literals that some binding makes true, each once; those with few new variables first."""
+    def refinements(self, partial: Partial, deadline: float | None = None) -> list[Refinement]:
+        """Literals that some binding makes true, each once; those with few new variables first.
+
+        The outputs of a literal repeat at most `MAX_REPEATED` known variables. Past the deadline (on
+        the clock of `time.monotonic`) `TimeUpError` is raised.
+        """
         holders: dict[tuple[str, int], list[int]] = {}
         for v, name in enumerate(partial.types):
             for code in sorted({binding[v] for binding in partial.bindings}):
@@ -221,7 +201,7 @@ class BottomClause:
         joint = _Joint(partial.bindings)
         found: dict[CodedAtom, int] = {}
         for call in self.saturation.calls:
-            self._literals(call, partial, holders, joint, found)
+            self._literals(call, partial, holders, joint, found, deadline)
         refinements = [
             Refinement(literal, n_new, _implied(literal, partial))
             for literal, n_new in found.items()
@@ -236,22 +216,26 @@ class BottomClause:
         holders: dict[tuple[str, int], list[int]],
         joint: _Joint,
         found: dict[CodedAtom, int],
+        deadline: float | None,
     ) -> None:
         """Add the literals of one mode to `found`, with the number of their new variables."""
         n_known = len(partial.types)
-        arguments = list(zip(call.kinds, call.types, strict=True))
+        arguments = list(zip(call.kinds, call.types, call.repeats, strict=True))
         for row in self.facts.get(call.predicate, ()):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeUpError
             choices: list[Sequence[int]] = []
-            for (kind, name), code in zip(arguments, row, strict=True):
+            for (kind, name, repeats), code in zip(arguments, row, strict=True):
                 if kind == "#":
                     choices.append(() if code < 0 else (-code - 2,))  # below NEW, undone by _number
                 else:
                     variables = holders.get((name, code), [])
-                    choices.append(variables if kind == "+" else [NEW, *variables])
+                    fresh = [NEW, *variables] if repeats else [NEW]
+                    choices.append(variables if kind == "+" else fresh)
                 if not choices[-1]:
                     break
             else:
-                for terms in product(*choices):
+                for terms in _choose(choices):
                     literal = CodedAtom(call.predicate, _number(terms, n_known))
                     if literal in found or not joint.holds(terms, row):
                         continue
@@ -303,31 +287,6 @@ def _learn(known: dict[str, np.ndarray], names: Sequence[str], facts: np.ndarray
             known[name] = np.unique(codes)
 
 
-def _ranges(values: np.ndarray, wanted: np.ndarray, most: int | None) -> np.ndarray:
-    """Positions of the wanted values in a sorted array, at most so many of each."""
-    starts = np.searchsorted(values, wanted, side="left")
-    counts = np.searchsorted(values, wanted, side="right") - starts
-    if most is not None:
-        counts = np.minimum(counts, most)
-    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    return np.arange(counts.sum()) + shifts
-
-
-def _first_of_each(
-    facts: np.ndarray, rows: np.ndarray, columns: Sequence[int], most: int
-) -> np.ndarray:
-    """Of the rows with the same values in some columns, the first few."""
-    rows = np.sort(rows)
-    if not len(rows):
-        return rows
-    _, group = np.unique(facts[rows][:, list(columns)], axis=0, return_inverse=True)
-    order = np.argsort(group.ravel(), kind="stable")
-    ordered = group.ravel()[order]
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
-    rank = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
-    return rows[np.sort(order[rank < most])]
-
-
 class _Joint:
     """Whether some binding gives several variables given values at once."""
 
@@ -343,6 +302,19 @@ class _Joint:
         if variables not in self._seen:
             self._seen[variables] = {tuple(b[v] for v in variables) for b in self.bindings}
         return tuple(code for _, code in bound) in self._seen[variables]
+
+
+def _choose(choices: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """One term for each argument; of those that may be new, at most `MAX_REPEATED` are not."""
+    optional = [p for p, terms in enumerate(choices) if terms[0] == NEW]
+    known = [p for p in optional if len(choices[p]) > 1]
+    for n_repeated in range(min(MAX_REPEATED, len(known)) + 1):
+        for repeated in combinations(known, n_repeated):
+            narrowed = [
+                terms if p not in optional else terms[1:] if p in repeated else terms[:1]
+                for p, terms in enumerate(choices)
+            ]
+            yield from product(*narrowed)
 
 
 def _number(terms: Sequence[int], n_known: int) -> tuple[int, ...]:

@@ -8,8 +8,9 @@ every atom of its body a fact.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from toprank.rule import Scalar, quote_identifier, sql_value
 
@@ -55,6 +56,7 @@ class Constant:
 
 
 Term = Variable | Constant
+ANYTHING = Variable("_")  # how a variable that occurs once is printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Atom:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A head and the atoms that imply it; a clause with no body covers every example.
+
+    Variables that occur once print as `_`.
 
     Parameters
     ----------
@@ -110,9 +114,20 @@ class Clause:
     def __str__(self) -> str:
         if not self.body:
             return f"{self.head}."
-        return f"{self.head} :- {', '.join(map(str, self.body))}"
+        uses = Counter(t for atom in (self.head, *self.body, self.head) for t in atom.terms)
+        shown = [
+            replace(atom, terms=tuple(ANYTHING if _alone(t, uses) else t for t in atom.terms))
+            for atom in self.body
+        ]
+        return f"{self.head} :- {', '.join(map(str, shown))}"
 
-    def sql(self, columns: Mapping[str, Sequence[str]], *, examples: str = "examples") -> str:
+    def sql(
+        self,
+        columns: Mapping[str, Sequence[str]],
+        *,
+        examples: str = "examples",
+        as_text: Collection[tuple[str, str]] = (),
+    ) -> str:
         """The clause as an SQL condition on a row of the table of examples.
 
         Parameters
@@ -122,6 +137,8 @@ class Clause:
             Background tables are called as their predicates.
         examples : str, default="examples"
             Name (or alias) of the table whose rows are tested.
+        as_text : collection of (predicate, column)
+            Columns that are cast to text before they are compared.
 
         Returns
         -------
@@ -137,14 +154,15 @@ class Clause:
         if not self.body:
             return "TRUE"
         places: dict[Term, str] = {}
-        for term, column in zip(self.head.terms, _columns_of(self.head, columns), strict=True):
-            places[term] = f"{quote_identifier(examples)}.{quote_identifier(column)}"
         tables, conditions = [], []
-        for k, atom in enumerate(self.body):
-            alias = quote_identifier(f"t{k}")
-            tables.append(f"{quote_identifier(atom.predicate)} AS {alias}")
+        for k, atom in enumerate((self.head, *self.body)):
+            alias = quote_identifier(_alias(k - 1, examples) if k else examples)
+            if k:
+                tables.append(f"{quote_identifier(atom.predicate)} AS {alias}")
             for term, column in zip(atom.terms, _columns_of(atom, columns), strict=True):
                 place = f"{alias}.{quote_identifier(column)}"
+                if (atom.predicate, column) in as_text:
+                    place = f"CAST({place} AS VARCHAR)"
                 if isinstance(term, Constant):
                     conditions.append(f"{place} = {sql_value(term.value)}")
                 elif term in places:
@@ -165,6 +183,19 @@ def variable_name(index: int) -> str:
     """
     letter, cycle = chr(ord("A") + index % 26), index // 26
     return f"{letter}{cycle}" if cycle else letter
+
+
+def _alone(term: Term, uses: Mapping[Term, int]) -> bool:
+    """Whether a term is a variable that no other place shares."""
+    return isinstance(term, Variable) and uses[term] == 1
+
+
+def _alias(index: int, examples: str) -> str:
+    """Alias of the table of an atom; never the name of the table of examples, which it would hide."""
+    prefix = "t"
+    while examples.lower().startswith(prefix):
+        prefix += "t"
+    return f"{prefix}{index}"
 
 
 def _columns_of(atom: Atom, columns: Mapping[str, Sequence[str]]) -> Sequence[str]:

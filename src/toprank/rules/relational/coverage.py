@@ -27,10 +27,11 @@ from toprank.rules.relational.joins import (
     eliminate,
     join_sql,
 )
-from toprank.rules.relational.sources import fetch
+from toprank.rules.relational.queries import Queries
 
 __all__ = ["Coverage", "HeadSet", "Heads"]
 
+Attachment = tuple[tuple[int, ...], Body]
 MAX_PAIRS = 2**24  # (literal, head) pairs that one query may bring back
 
 
@@ -86,6 +87,7 @@ class Coverage:
         self.codes = codes
         self.n_heads = codes.shape[1]
         self.cursor: Any = background.cursor()
+        self.queries = Queries(self.cursor)
         self.n_queries = 0
         self.deadline: float | None = None  # on the clock of time.monotonic
         self._heads: dict[tuple[int, ...], Heads] = {}
@@ -95,6 +97,7 @@ class Coverage:
 
     def close(self) -> None:
         """Drop the tables of this list of examples."""
+        self.queries.close()
         for heads in self._heads.values():
             if heads.table is not None:
                 self.cursor.execute(f"DROP TABLE IF EXISTS {heads.table}")
@@ -153,23 +156,39 @@ class Coverage:
         sets : list of HeadSet
             The clause with the literal covers what the clause covers and this set holds.
         """
-        found: list[HeadSet | None] = [None] * len(literals)
-        groups: dict[tuple[tuple[int, ...], Body], list[int]] = {}
-        keys = []
-        in_body = {v for atom in body for v in atom.variables} | set(range(self.n_heads))
-        for k, literal in enumerate(literals):
-            bound = tuple(sorted(v for v in literal.variables if v in in_body))
-            part = attached(body, bound, self.n_heads)
-            keys.append(canonical([*part, literal], self.n_heads))
-            found[k] = self._recall(keys[-1])
+        places = [self._attachment(body, literal) for literal in literals]
+        keys = self._keys(places, literals)
+        found = [self._recall(key) for key in keys]
+        groups: dict[Attachment, list[int]] = {}
+        for k, place in enumerate(places):
             if found[k] is None:
-                groups.setdefault((bound, part), []).append(k)
+                groups.setdefault(place, []).append(k)
         for (bound, part), members in groups.items():
             sets = self._query(part, bound, [literals[k] for k in members])
             for k, head_set in zip(members, sets, strict=True):
                 found[k] = head_set
                 self._remember(keys[k], head_set)
         return [head_set for head_set in found if head_set is not None]
+
+    def known(
+        self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
+    ) -> list[HeadSet | None]:
+        """The same for what was asked before, None for the rest: no query is made."""
+        places = [self._attachment(body, literal) for literal in literals]
+        return [self._recall(key) for key in self._keys(places, literals)]
+
+    def _attachment(self, body: Sequence[CodedAtom], literal: CodedAtom) -> Attachment:
+        """The variables by which a literal hangs on a body, and the part it so hangs on."""
+        in_body = {v for atom in body for v in atom.terms}
+        bound = tuple(sorted(v for v in literal.variables if v < self.n_heads or v in in_body))
+        return bound, attached(body, bound, self.n_heads)
+
+    def _keys(self, places: Sequence[Attachment], literals: Sequence[CodedAtom]) -> list[Body]:
+        """What sets are remembered by."""
+        return [
+            canonical([*part, literal], self.n_heads)
+            for (_, part), literal in zip(places, literals, strict=True)
+        ]
 
     def _query(
         self, part: Body, bound: tuple[int, ...], literals: Sequence[CodedAtom]
@@ -182,7 +201,7 @@ class Coverage:
         for start in range(0, len(literals), batch):
             asked = literals[start : start + batch]
             sql = _cover_sql(part, bound, asked, heads, self.background)
-            rows = fetch(self.cursor, sql, self.deadline)
+            rows = self.queries.fetch(sql, self.deadline)
             self.n_queries += 1
             bits = np.zeros((len(asked), (heads.size + 63) // 64), dtype=np.uint64)
             set_bits(bits, _plain(rows[LITERAL]), _plain(rows["h"]), heads.lookup)
@@ -225,15 +244,20 @@ class Coverage:
                 grouped[head_set.arguments] = group_weights(
                     heads.places, covered, positive, weights, heads.size
                 )
-            sums[k] = sum_bits(head_set.bits, *grouped[head_set.arguments])
+            weighed, present = grouped[head_set.arguments]
+            sums[k] = sum_bits(head_set.bits, present, weighed)
         return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
 
     def mask(self, body: Body) -> np.ndarray:
         """The examples that a clause covers."""
-        covered = np.ones(len(self.codes), dtype=bool)
+        common: dict[tuple[int, ...], np.ndarray] = {}
         for part in components(body, self.n_heads):
             (head_set,) = self.literals(part[:-1], part[-1:])
-            test_bits(head_set.bits, self.heads(head_set.arguments).places, covered)
+            known = common.get(head_set.arguments, head_set.bits)
+            common[head_set.arguments] = known & head_set.bits
+        covered = np.ones(len(self.codes), dtype=bool)
+        for arguments, bits in common.items():
+            test_bits(bits, self.heads(arguments).places, covered)
         return covered
 
     def prepare(self, bodies: Sequence[Body]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,9 @@ import pyarrow as pa
 from toprank.rules.relational.background import Background
 from toprank.rules.relational.inference import complete_schema
 from toprank.rules.relational.modes import Mode, Schema
+from toprank.rules.relational.readers import Tables, read_database, read_folder, read_plain_folder
 from toprank.rules.relational.schema_file import SchemaParts, read_schema
-from toprank.rules.relational.sources import (
-    DatabaseSource,
-    ParquetSource,
-    Source,
-    as_arrow,
-    as_source,
-    connect,
-    describe,
-    where_condition,
-)
+from toprank.rules.relational.sources import as_arrow, as_source
 
 __all__ = ["RelationalData"]
 
@@ -39,7 +30,7 @@ class RelationalData:
     Parameters
     ----------
     tables : mapping of str to table
-        pandas, Polars or Arrow tables, or paths of Parquet files, by predicate.
+        pandas, Polars or Arrow tables, or paths of Parquet files or of folders of them, by predicate.
     examples : table
         The arguments of the target predicate, one row for each example.
     target : str, default="target"
@@ -98,34 +89,35 @@ class RelationalData:
         modes: Iterable[Mode] | None = None,
     ) -> None:
         sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
-        rows = as_arrow(examples, "examples")
-        parts = SchemaParts(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
-        self._set(sources, rows, parts, None, None)
+        parts = _declared(target, arguments, types, modes)
+        self._set(Tables(sources, as_arrow(examples, "examples"), parts))
 
-    def _set(
-        self,
-        sources: dict[str, Source],
-        examples: pa.Table,
-        parts: SchemaParts,
-        labels: np.ndarray | None,
-        extra: pd.DataFrame | None,
-    ) -> None:
-        if not sources:
+    def _set(self, tables: Tables) -> None:
+        if not tables.sources:
             raise ValueError("no background tables were given: there is nothing to learn from")
-        self.schema = complete_schema(sources, examples, parts)
-        self._background = Background(sources, self.schema.predicates)
-        self._examples = examples.select(list(self.schema.target.columns))
-        self.labels = labels
-        self.extra = pd.DataFrame(index=range(len(self))) if extra is None else extra
+        self.schema = complete_schema(tables.sources, tables.examples, tables.parts)
+        self._background = Background(tables.sources, self.schema.predicates)
+        self._examples = tables.examples.select(list(self.schema.target.columns))
+        self.labels = tables.labels
+        self.extra = pd.DataFrame(index=range(len(self))) if tables.extra is None else tables.extra
         self._codes: np.ndarray | None = None
 
     # -- other ways in ----------------------------------------------------------------------------
 
     @classmethod
     def from_folder(
-        cls, path: str | Path, *, where: Mapping[str, Any] | None = None
+        cls,
+        path: str | Path,
+        *,
+        where: Mapping[str, Any] | None = None,
+        examples: str = "examples",
+        label: str | None = None,
+        target: str = "target",
+        arguments: Mapping[str, Sequence[str]] | None = None,
+        types: Mapping[str, Sequence[str | None]] | None = None,
+        modes: Iterable[Mode] | None = None,
     ) -> RelationalData:
-        """Read a folder of Parquet files described by its `schema.json`.
+        """Read a folder of Parquet files, described by its `schema.json` if it has one.
 
         Parameters
         ----------
@@ -133,6 +125,13 @@ class RelationalData:
         where : mapping of str to value or values, optional
             Keep only rows of examples and facts with these values, in the files that have the column:
             `where={"fold": [1, 2]}`.
+        examples : str, default="examples"
+            Without a schema.json every Parquet file, and every folder of Parquet files, is a table
+            called as the file; this one holds the examples.
+        label : str, optional
+            Without a schema.json: the examples' column of labels.
+        target, arguments, types, modes
+            As for `RelationalData`; only without a schema.json.
 
         Returns
         -------
@@ -140,24 +139,17 @@ class RelationalData:
             With `labels` and `extra`.
         """
         folder = Path(path)
+        parts = _declared(target, arguments, types, modes)
+        if not folder.is_dir():
+            raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
-            raise ValueError(f"{str(folder)!r} has no schema.json that describes its tables")
-        schema = json.loads((folder / "schema.json").read_text())
-        condition = where_condition(where)
-        connection = connect()
-        try:
-            sources: dict[str, Source] = {
-                name: _parquet(connection, folder / entry["file"], condition)
-                for name, entry in schema["predicates"].items()
-            }
-            scan = _parquet(connection, folder / schema["examples"]["file"], condition).scan(
-                connection
+            return cls._of_tables(read_plain_folder(folder, examples, label, parts, where))
+        if (examples, label, parts) != ("examples", None, _declared("target", None, None, None)):
+            raise ValueError(
+                f"{str(folder)!r} has a schema.json; examples, label, target, arguments, types and "
+                "modes are for folders without one"
             )
-            examples = connection.execute(f"SELECT * FROM {scan}").df()
-        finally:
-            connection.close()
-        labels = examples.pop("target").to_numpy() if "target" in examples else None
-        return cls._of_schema(sources, examples, labels, schema)
+        return cls._of_tables(read_folder(folder, where))
 
     @classmethod
     def from_dataset(cls, dataset: Any) -> RelationalData:
@@ -173,13 +165,10 @@ class RelationalData:
             With `labels` and `extra`.
         """
         sources = {n: as_source(table, f"table {n!r}") for n, table in dataset.tables.items()}
-        examples = dataset.examples
-        if len(dataset.extra.columns):
-            new = dataset.extra.columns.difference(examples.columns)
-            examples = pd.concat(
-                [examples.reset_index(drop=True), dataset.extra[new].reset_index(drop=True)], axis=1
-            )
-        return cls._of_schema(sources, examples, np.asarray(dataset.y), dataset.schema)
+        rows = as_arrow(dataset.examples, "examples")
+        extra = dataset.extra.reset_index(drop=True) if len(dataset.extra.columns) else None
+        labels = np.asarray(dataset.y)
+        return cls._of_tables(Tables(sources, rows, read_schema(dataset.schema), labels, extra))
 
     @classmethod
     def from_database(
@@ -202,48 +191,21 @@ class RelationalData:
             Table of the examples.
         target : str, default="target"
         tables : sequence of str, optional
-            Background tables; all others of the file by default.
+            Background tables; all others of the file's main schema by default.
         arguments, types, modes
-            As for `RelationalData`.
+            As for `RelationalData`. Columns that foreign keys tie together have one type.
 
         Returns
         -------
         data : RelationalData
         """
-        if not Path(path).is_file():
-            raise ValueError(f"there is no database file {str(path)!r}")
-        file = str(Path(path).resolve())
-        connection = connect()
-        try:
-            scan = DatabaseSource(file, examples).scan(connection)
-            names = _database_tables(connection, scan.split(".")[0])
-            unknown = sorted({examples, *(tables or ())} - set(names))
-            if unknown:
-                raise ValueError(
-                    f"{file!r} has no table {', '.join(unknown)}; it has {', '.join(names)}"
-                )
-            rows = as_arrow(connection.execute(f"SELECT * FROM {scan}").df(), "examples")
-        finally:
-            connection.close()
-        wanted = tables if tables is not None else [name for name in names if name != examples]
-        sources: dict[str, Source] = {name: DatabaseSource(file, name) for name in wanted}
-        data = cls.__new__(cls)
-        parts = SchemaParts(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
-        data._set(sources, rows, parts, None, None)
-        return data
+        parts = _declared(target, arguments, types, modes)
+        return cls._of_tables(read_database(Path(path), examples, tables, parts))
 
     @classmethod
-    def _of_schema(
-        cls,
-        sources: dict[str, Source],
-        examples: pd.DataFrame,
-        labels: np.ndarray | None,
-        schema: Mapping[str, Any],
-    ) -> RelationalData:
-        parts = read_schema(schema)
-        extra = examples.drop(columns=list(parts.arguments[parts.target])).reset_index(drop=True)
+    def _of_tables(cls, tables: Tables) -> RelationalData:
         data = cls.__new__(cls)
-        data._set(sources, as_arrow(examples, "examples"), parts, labels, extra)
+        data._set(tables)
         return data
 
     # -- as an array of examples ------------------------------------------------------------------
@@ -333,6 +295,10 @@ class RelationalData:
             self._codes = self._background.encode(self._examples, self.schema.target.types)
         return self._codes
 
+    def text_types(self) -> tuple[str, ...]:
+        """Types that hold text in some columns and numbers in others, and so compare as text."""
+        return self._background.text_types(self._examples, self.schema.target.types)
+
     def __repr__(self) -> str:
         return (
             f"RelationalData({self.schema.target.name!r}, examples={len(self)}, "
@@ -340,22 +306,13 @@ class RelationalData:
         )
 
 
-def _parquet(connection: Any, path: Path, condition: tuple[Any, ...]) -> ParquetSource:
-    """A file with the part of a condition that its columns allow."""
-    if not path.is_file():
-        raise ValueError(
-            f"the schema names the file {path.name!r}, which is not in {str(path.parent)!r}"
-        )
-    source = ParquetSource(str(path.resolve()))
-    if not condition:
-        return source
-    columns = describe(connection, source.scan(connection))
-    return ParquetSource(source.path, tuple(part for part in condition if part[0] in columns))
-
-
-def _database_tables(connection: Any, alias: str) -> list[str]:
-    query = "SELECT table_name FROM information_schema.tables WHERE table_catalog = $1 ORDER BY 1"
-    return [row[0] for row in connection.execute(query, [alias]).fetchall()]
+def _declared(
+    target: str,
+    arguments: Mapping[str, Sequence[str]] | None,
+    types: Mapping[str, Sequence[str | None]] | None,
+    modes: Iterable[Mode] | None,
+) -> SchemaParts:
+    return SchemaParts(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
 
 
 def _check_tables(wanted: Schema, present: Schema) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from toprank.base import TrainingData
-from toprank.rules.boosters import STEPS, VARIANTS, PRankBooster, RankBooster
+from toprank.rules.boosters import STEPS, PRankBooster, RankBooster
 from toprank.rules.checks import check_choice
 from toprank.rules.relational.ensemble import RelationalEnsemble
 from toprank.rules.relational.source import RelationalSource
-from toprank.rules.rounds import EarlyStopping
+from toprank.rules.variants import AreaBoosting
 
 __all__ = ["RelationalPRankBoost", "RelationalRankBoost"]
 
-STALL_ROUNDS = 10
 
-
-class RelationalPRankBoost(RelationalEnsemble):
+class RelationalPRankBoost(AreaBoosting, RelationalEnsemble):
     """Rank examples by clauses chosen for the area under the recall-precision curve.
 
     PRankBoost [1]_ on first-order clauses. Each round draws a positive example in proportion to its
@@ -29,18 +26,6 @@ class RelationalPRankBoost(RelationalEnsemble):
     ----------
     n_estimators : int, default=100
         Most rounds.
-    weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}, default="clause"
-        What a search maximises and what is kept of it, as in :class:`PRankBoost`. The area that was
-        maximised is also the r that sets the step, in all of them (with `step="area"`).
-    switch_at : int, "stall" or None, default=None
-        For "mix4": the round (from 0) that is the first to learn as "mix1", or "stall" to hold out
-        examples and switch when their area has not risen for ten rounds. None is half of
-        `n_estimators`.
-    step : {"area", "exact"}, default="area"
-        alpha from the area r as the paper has it, ln((1 + r)/(1 - r))/2, or the minimum of the loss over
-        pairs along the weak ranker.
-    learning_rate : float, default=1.0
-        Share of each step that is taken.
     max_length : int, default=4
         Most literals of a clause.
     max_depth : int, default=2
@@ -55,18 +40,11 @@ class RelationalPRankBoost(RelationalEnsemble):
         Most clauses scored in one search.
     max_seconds : float, optional
         Stop a search after this time; the answer then depends on the machine.
-    early_stopping_rounds : int, optional
-        Hold out examples and stop when so many rounds brought no better `eval_metric`.
-    validation_fraction : float, default=0.1
-        Share of each class that is held out.
-    eval_metric : str or callable, default="recall_precision_area"
-        A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
     n_jobs : int, optional
         Threads of DuckDB; None is all cores. The answer does not depend on it.
-    random_state : int, RandomState or None
-        Fixes the seeds' draws.
-    verbose : int, default=0
-        Above 0 shows a progress bar.
+    weak, switch_at, step, learning_rate, eval_metric, random_state, early_stopping_rounds,\
+    validation_fraction, verbose
+        As in :class:`PRankBoost`; rows are examples here.
 
     Attributes
     ----------
@@ -74,15 +52,12 @@ class RelationalPRankBoost(RelationalEnsemble):
         The clauses, one line each.
     rounds_ : tuple of KeptRound
         The same as data; the rules are `Clause` objects.
-    n_evaluated_ : ndarray
-        Clauses scored in each round.
     schema_ : Schema
         Predicates, types and modes of the training data.
-    classes_ : ndarray of shape (2,)
-    offset_ : float
-        The threshold that was subtracted from the scores.
-    validation_scores_, best_iteration_
-        As in :class:`RankBoost`.
+    text_types_ : tuple of str
+        Argument types that the training data has as text and as numbers; `to_sql` casts them to text.
+    n_evaluated_, train_loss_, classes_, offset_, validation_scores_, best_iteration_
+        As in :class:`PRankBoost`.
 
     References
     ----------
@@ -161,39 +136,12 @@ class RelationalPRankBoost(RelationalEnsemble):
         -------
         self : RelationalPRankBoost
         """
-        check_choice(self, "weak", tuple(VARIANTS))
-        check_choice(self, "step", ("area", "exact"))
-        if self.switch_at not in (None, "stall") and not (
-            isinstance(self.switch_at, Integral) and self.switch_at >= 0
-        ):
-            raise ValueError(
-                "RelationalPRankBoost: switch_at must be a round (0, 1, ...), 'stall' or None, "
-                f"got {self.switch_at!r}"
-            )
+        self._check_variant()
         self._learn(X, y, sample_weight)
         return self
 
-    def _waits_for_stall(self) -> bool:
-        return self.weak == "mix4" and self.switch_at == "stall"
-
-    def _holds_out(self) -> bool:
-        return super()._holds_out() or self._waits_for_stall()
-
-    def _after_round(self, booster: Any, stopping: EarlyStopping) -> None:
-        if self._waits_for_stall() and stopping.stalled(STALL_ROUNDS):
-            booster.switch()
-
     def _booster(self, source: RelationalSource, train: TrainingData) -> PRankBooster:
-        switch_at = self.n_estimators // 2 if self.switch_at is None else self.switch_at
-        return PRankBooster(
-            source,
-            train.y,
-            train.sample_weight,
-            weak=self.weak,
-            switch_at=None if self._waits_for_stall() else int(switch_at),
-            step=self.step,
-            learning_rate=self.learning_rate,
-        )
+        return self._area_booster(source, train)
 
 
 class RelationalRankBoost(RelationalEnsemble):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from toprank.rule import quote_identifier
-from toprank.rules.relational.background import kind_of
+from toprank.rules.relational.kinds import kind_of
 from toprank.rules.relational.modes import Mode, Predicate, Schema, check_modes, infer_modes
 from toprank.rules.relational.schema_file import SchemaParts
-from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
+from toprank.rules.relational.sources import ArrowSource, Source, connect, describe, readable
 
 __all__ = ["Column", "complete_schema", "count_distinct", "infer_types"]
 
@@ -170,13 +171,15 @@ def complete_schema(
         types = infer_types(connection, columns)
         predicates = _predicates(columns, types)
         declared = check_modes(parts.modes, predicates[1:])
+        counted = Counter(types)
+        shared = {name for name, count in counted.items() if count > 1}
         modes: list[Mode] = []
         for predicate in predicates[1:]:
             own = [mode for mode in declared if mode.predicate == predicate.name]
             if not own:
                 of_table = [c for c in columns if c.predicate == predicate.name]
                 counts = count_distinct(connection, of_table)
-                own = list(infer_modes(predicate, *counts, named=predicates[0].types))
+                own = list(infer_modes(predicate, *counts, predicates[0].types, shared))
             modes += own
     finally:
         connection.close()
@@ -196,7 +199,8 @@ def _check_names(parts: SchemaParts, sources: Mapping[str, Source]) -> None:
 
 def _columns(connection: Any, name: str, scan: str, parts: SchemaParts) -> list[Column]:
     """The argument columns of one table with their declared types."""
-    sql_types = describe(connection, scan)
+    with readable(f"the table of {name!r}"):
+        sql_types = describe(connection, scan)
     names = list(parts.arguments.get(name) or sql_types)
     unknown = [column for column in names if column not in sql_types]
     if unknown:

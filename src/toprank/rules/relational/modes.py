@@ -10,9 +10,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Mode", "Predicate", "Schema", "check_modes", "infer_modes"]
+__all__ = ["WIDE", "Mode", "Predicate", "Schema", "check_modes", "infer_modes"]
 
 KINDS = ("+", "-", "#")
+WIDE = 4  # tables with more columns than this are mostly properties: fewer modes, fewer joins
 MAX_CONSTANTS = 32  # columns with more distinct values than this get no `#` when modes are inferred
 
 _TEXT = re.compile(r"\s*(?P<name>.+?)\s*\((?P<arguments>[^()]*)\)\s*\.?\s*\Z", re.DOTALL)
@@ -169,11 +170,17 @@ def check_modes(modes: Iterable[Mode], predicates: Sequence[Predicate]) -> tuple
 
 
 def infer_modes(
-    predicate: Predicate, distinct: Mapping[str, int], n_facts: int, named: Collection[str] = ()
+    predicate: Predicate,
+    distinct: Mapping[str, int],
+    n_facts: int,
+    named: Collection[str] = (),
+    shared: Collection[str] = (),
 ) -> tuple[Mode, ...]:
     """Modes of a predicate that came without any.
 
-    Each argument in turn is the input and the others are outputs. A column that looks like a property
+    Each argument in turn is the input and the others are outputs; in a table of more than `WIDE`
+    columns only keys and columns of a type that others have too are inputs (all, if there are none). A
+    column that looks like a property
     (at most `MAX_CONSTANTS` distinct values, each in two facts or more on average, and not of a type of
     the target's arguments) may be a constant instead of an output, one column at a time.
 
@@ -186,6 +193,8 @@ def infer_modes(
         Number of rows of the table.
     named : collection of str
         The types of the target's arguments: clauses should not name examples.
+    shared : collection of str
+        Types that several columns have.
 
     Examples
     --------
@@ -202,7 +211,7 @@ def infer_modes(
         if distinct[column] <= min(MAX_CONSTANTS, n_facts / 2) and name not in named
     ]
     modes = []
-    for given in range(predicate.arity):
+    for given in _inputs(predicate, distinct, n_facts, {*named, *shared}):
         for constant in (None, *(k for k in properties if k != given)):
             kinds = ["+" if k == given else "-" for k in range(predicate.arity)]
             if constant is not None:
@@ -210,3 +219,16 @@ def infer_modes(
             arguments = tuple(k + t for k, t in zip(kinds, predicate.types, strict=True))
             modes.append(Mode(predicate.name, arguments))
     return tuple(modes)
+
+
+def _inputs(
+    predicate: Predicate, distinct: Mapping[str, int], n_facts: int, joined: Collection[str]
+) -> Sequence[int]:
+    """Arguments that may be the input of an inferred mode."""
+    every = range(predicate.arity)
+    if predicate.arity <= WIDE:
+        return every
+    columns = list(zip(predicate.columns, predicate.types, strict=True))
+    keys = [k for k, (column, _) in enumerate(columns) if 0 < distinct[column] == n_facts]
+    chosen = [k for k, (_, name) in enumerate(columns) if k in keys or name in joined]
+    return chosen or every

@@ -14,7 +14,7 @@ from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, S
 from toprank.rules.relational.coded import Body, CodedAtom, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.data import RelationalData
-from toprank.rules.relational.sources import TimeUpError
+from toprank.rules.relational.queries import TimeUpError
 from toprank.rules.search import Limits, climb
 from toprank.rules.source import SearchPath, draw_seed, total_weights
 
@@ -147,12 +147,12 @@ class ClauseRefiner:
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Score every literal of the bottom clause, and pairs of those that open new variables."""
-        refinements = self._within_limits(self.bottom.refinements(self.partial))
-        singles = [r.literal for r in refinements if not r.implied]
         self.options, self.sums = [], (np.empty(0), np.empty(0))
         with suppress(TimeUpError):  # what was scored in time still counts
+            refinements = self._refinements(self.partial)
+            singles = [r.literal for r in refinements if not r.implied]
             self._evaluate((), singles)
-            self._look_ahead(refinements, singles)
+            self._look_ahead(refinements)
         return self.sums
 
     def refine(self, index: int) -> tuple[object, np.ndarray]:
@@ -168,23 +168,36 @@ class ClauseRefiner:
         schema, background = self.source.data.schema, self.source.data.background
         return decode(self.partial.body, schema, background), self.covered
 
-    def _within_limits(self, refinements: list[Refinement]) -> list[Refinement]:
-        """Literals that the limits on length and on clauses scored leave."""
-        limits = self.source.limits
-        if len(self.partial.body) >= limits.max_length:
+    def _refinements(self, partial: Partial) -> list[Refinement]:
+        """Literals that may be added to a clause of this search; none where it is long enough."""
+        if len(partial.body) >= self.source.limits.max_length:
             return []
-        if limits.max_evaluated is not None:
-            return refinements[: max(0, limits.max_evaluated - self.n_evaluated)]
-        return refinements
+        return self.bottom.refinements(partial, self.coverage.deadline)
 
     def _evaluate(self, first: Body, literals: Sequence[CodedAtom]) -> None:
         """Add the clauses with `first` and each of the literals to the options."""
-        if not literals:
-            return
-        sets = self.coverage.literals((*self.partial.body, *first), literals)
+        literals = literals[: self._n_left()]
+        body = (*self.partial.body, *first)
+        try:
+            self._add(first, literals, self.coverage.literals(body, literals))
+        except TimeUpError:
+            self._add(first, literals, self.coverage.known(body, literals))
+            raise
+
+    def _n_left(self) -> int | None:
+        """How many more clauses this search may score."""
+        limit = self.source.limits.max_evaluated
+        return None if limit is None else max(0, limit - self.n_evaluated)
+
+    def _add(
+        self, first: Body, literals: Sequence[CodedAtom], found: Sequence[HeadSet | None]
+    ) -> None:
+        """Weigh the sets that were found and add their clauses to the options."""
+        pairs = [(e, s) for e, s in zip(literals, found, strict=True) if s is not None]
+        sets = [head_set for _, head_set in pairs]
         sums = self.coverage.weigh(sets, self.covered, self.positive, self.weights)
-        self.n_evaluated += len(literals)
-        self.options += [((*first, e), s) for e, s in zip(literals, sets, strict=True)]
+        self.n_evaluated += len(pairs)
+        self.options += [((*first, literal), head_set) for literal, head_set in pairs]
         self.sums = (
             np.concatenate([self.sums[0], sums[0]]),
             np.concatenate([self.sums[1], sums[1]]),
@@ -196,15 +209,16 @@ class ClauseRefiner:
         fixed = [p for p, term in enumerate(literal.terms) if term < n_known]
         return refinement.implied and self.source.data.background.is_key(literal.predicate, fixed)
 
-    def _look_ahead(self, refinements: list[Refinement], singles: list[CodedAtom]) -> None:
+    def _look_ahead(self, refinements: list[Refinement]) -> None:
         """Try second literals on the variables that a first literal introduces.
 
         A literal that only introduces a variable is often true of every example, and of no use but to
         the literal after it.
         """
-        if len(self.partial.body) + 2 > self.source.limits.max_length:
+        if len(self.partial.body) + 2 > self.source.limits.max_length or self._n_left() == 0:
             return
-        scores = dict(zip(singles, self.scorer(*self.sums, self.path).tolist(), strict=True))
+        of_singles = self.scorer(*self.sums, self.path).tolist()
+        scores = {e[0]: score for (e, _), score in zip(self.options, of_singles, strict=True)}
         openings = [r.literal for r in refinements if r.n_new and not self._repeats(r)]
         # an implied literal leaves the coverage, and so the score, as it is
         openings.sort(key=lambda literal: -scores.get(literal, self.current))
@@ -212,9 +226,9 @@ class ClauseRefiner:
         for opening in openings[: self.source.limits.lookahead]:
             extended = self.bottom.extend(self.partial, opening)
             seconds = [
-                r
-                for r in self.bottom.refinements(extended)
+                r.literal
+                for r in self._refinements(extended)
                 if not r.implied
                 and any(n_known <= v < len(extended.types) for v in r.literal.terms)
             ]
-            self._evaluate((opening,), [r.literal for r in self._within_limits(seconds)])
+            self._evaluate((opening,), seconds)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
-import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,12 @@ __all__ = [
     "DatabaseSource",
     "ParquetSource",
     "Source",
-    "TimeUpError",
     "as_arrow",
     "as_source",
     "connect",
     "describe",
-    "fetch",
+    "parquet_source",
+    "readable",
     "where_condition",
 ]
 
@@ -53,14 +53,14 @@ class ArrowSource:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A Parquet file; `where` keeps the rows whose columns have one of the given values."""
+    """Parquet files of one table; `where` keeps the rows whose columns have one of the given values."""
 
-    path: str
+    paths: tuple[str, ...]
     where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
     def scan(self, connection: Any) -> str:
         """What to write after FROM."""
-        rows = f"read_parquet({sql_value(self.path)})"
+        rows = f"read_parquet([{', '.join(map(sql_value, self.paths))}])"
         if not self.where:
             return rows
         conditions = (
@@ -80,11 +80,25 @@ class DatabaseSource:
     def scan(self, connection: Any) -> str:
         """Attach the file, if it is not yet, and return what to write after FROM."""
         alias = f"file_{uuid.uuid5(uuid.NAMESPACE_URL, self.path).hex}"
-        connection.execute(f"ATTACH IF NOT EXISTS {sql_value(self.path)} AS {alias} (READ_ONLY)")
+        query = f"ATTACH IF NOT EXISTS {sql_value(self.path)} AS {alias} (READ_ONLY)"
+        with readable(f"the database file {self.path!r}"):
+            connection.execute(query)
         return f"{alias}.{quote_identifier(self.table)}"
 
 
 Source = ArrowSource | ParquetSource | DatabaseSource
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Turn what DuckDB says of a file that it cannot read into a ValueError of one line."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(f"{what} cannot be read: {reason}") from error
 
 
 def connect() -> Any:
@@ -96,36 +110,6 @@ def connect() -> Any:
     return connection
 
 
-class TimeUpError(Exception):
-    """A query was stopped because its time was up."""
-
-
-def fetch(cursor: Any, sql: str, deadline: float | None = None) -> dict[str, Any]:
-    """Run a query and return its columns as arrays.
-
-    Past the deadline (on the clock of `time.monotonic`) the query is stopped and `TimeUpError` raised. DuckDB
-    answers an interruption from the keyboard with an error of its own; it is raised as what it is.
-    """
-    timer = None
-    if deadline is not None:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise TimeUpError
-        timer = threading.Timer(remaining, cursor.interrupt)
-        timer.start()
-    try:
-        return cursor.execute(sql).fetchnumpy()
-    except Exception as error:
-        if type(error).__name__ == "InterruptException":
-            raise TimeUpError from None
-        if type(error) is RuntimeError and "interrupted" in str(error):
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        if timer is not None:
-            timer.cancel()
-
-
 def describe(connection: Any, scan: str) -> dict[str, str]:
     """Columns of a scan and their SQL types."""
     rows = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
@@ -133,14 +117,22 @@ def describe(connection: Any, scan: str) -> dict[str, str]:
 
 
 def as_source(table: Any, what: str) -> Source:
-    """The source of a table in memory, or the path of a Parquet file."""
+    """The source of a table in memory, of a Parquet file, or of a folder of Parquet files."""
     if isinstance(table, (ArrowSource, ParquetSource, DatabaseSource)):
         return table
     if isinstance(table, (str, Path)):
-        if not Path(table).is_file():
-            raise ValueError(f"{what}: there is no file {str(table)!r}")
-        return ParquetSource(str(Path(table).resolve()))
+        return parquet_source(Path(table), what)
     return ArrowSource(as_arrow(table, what))
+
+
+def parquet_source(path: Path, what: str) -> ParquetSource:
+    """The rows of a Parquet file, or of all Parquet files below a folder."""
+    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{what}: there is no Parquet file in {str(path)!r}")
+    if not files[0].is_file():
+        raise ValueError(f"{what}: there is no file {str(path)!r}")
+    return ParquetSource(tuple(str(file.resolve()) for file in files))
 
 
 def as_arrow(table: Any, what: str) -> pa.Table:
@@ -151,14 +143,29 @@ def as_arrow(table: Any, what: str) -> pa.Table:
         )
     package = type(table).__module__.split(".")[0]
     if package == "pyarrow":
-        return table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
-    if package == "polars":
-        frame = table.collect() if hasattr(table, "collect") else table
-        return frame.to_arrow()
-    try:
-        return pa.Table.from_pandas(_plain_names(as_frame(table)), preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-        raise ValueError(f"{what} has a column of mixed kinds: {error}") from None
+        found = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
+    elif package == "polars":
+        found = (table.collect() if hasattr(table, "collect") else table).to_arrow()
+    else:
+        try:
+            found = pa.Table.from_pandas(_plain_names(as_frame(table)), preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            raise ValueError(f"{what} has a column of mixed kinds: {error}") from None
+    _check_column_names(found.column_names, what)
+    return found
+
+
+def _check_column_names(names: Sequence[str], what: str) -> None:
+    """Raise a ValueError for names that SQL could not tell apart."""
+    counts = Counter(name.lower() for name in names)
+    twice = [name for name in names if counts[name.lower()] > 1]
+    if twice:
+        raise ValueError(
+            f"{what} has columns whose names are the same but for capitals: "
+            f"{', '.join(map(repr, twice))}; rename them"
+        )
+    if "" in names:
+        raise ValueError(f"{what} has a column without a name; give it one")
 
 
 def _plain_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -174,7 +181,9 @@ def where_condition(where: Mapping[str, Any] | None) -> tuple[tuple[str, tuple[A
     for column, values in (where or {}).items():
         many = isinstance(values, Sequence) and not isinstance(values, str)
         listed = tuple(values) if many or hasattr(values, "tolist") else (values,)
-        if not listed:
-            raise ValueError(f"no value was given for the column {column!r}")
+        if not listed or any(value is None for value in listed):
+            raise ValueError(
+                f"where: the column {column!r} needs one value or more, got {values!r}"
+            )
         found.append((column, tuple(v.item() if hasattr(v, "item") else v for v in listed)))
     return tuple(found)
