@@ -12,7 +12,7 @@ import toprank
 ROOT = Path(toprank.__file__).parent
 FAMILIES = {"boosting", "rules", "trees", "margin"}
 LAYERS = [  # a part may import the parts of its own line (unless a rule below forbids) and above
-    {"ranking", "registry", "progress", "_version", "_versions", "columns"},
+    {"ranking", "tasks", "registry", "progress", "_version", "_versions", "columns"},
     {
         "metrics",
         "objectives",

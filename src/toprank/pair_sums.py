@@ -13,9 +13,6 @@ Hinge sums are exact by running counts; exponential sums factorise and need no h
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +27,6 @@ __all__ = [
     "hinge_sums",
     "ranked_hinge_sums",
     "ranked_sums",
-    "run_tasks",
     "sigmoid_sums",
     "softplus_sums",
 ]
@@ -39,8 +35,6 @@ FloatArray = np.ndarray
 
 PAIRS_PER_ROW = 16
 """Up to this many pairs for each row of a query, the plain double loop is the faster way."""
-
-_ROWS_FOR_THREADS = 100_000
 
 _SIDES = {"both": 0, "above": 1, "below": -1}
 
@@ -253,24 +247,6 @@ def hinge_sums(
     )
     sums = ranked_hinge_sums(ranked, codes, 0, 1, weights, margin=margin)
     return _at_targets(sums, rows)
-
-
-def run_tasks(
-    tasks: Sequence[Callable[[], Any]], n_rows: int, n_threads: int | None = None
-) -> list:
-    """Run independent tasks, in two threads when the list is long; same answer either way."""
-    if n_threads is None:
-        n_threads = 2 if n_rows >= _ROWS_FOR_THREADS and _available_cpus() > 1 else 1
-    if n_threads == 1 or len(tasks) < 2:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
-
-
-def _available_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _prepare(

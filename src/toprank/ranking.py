@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from toprank.tasks import run_halves
+
 __all__ = ["RankedList", "RankedQueries", "descending_order", "order_by_code"]
 
 FloatArray = np.ndarray
@@ -45,10 +47,16 @@ def _order_and_scores(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     n = len(scores)
     if scores.dtype == np.float64 and _ROWS_FOR_KEYS <= n < 2**32:
         bits = (n - 1).bit_length()
-        keys = _sort_keys(scores, bits)
+        # from NumPy: memory that compiled code asks for costs more to fetch than to fill
+        keys, order, ranked = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n)
+        _sort_keys(scores, bits, keys)
         keys.sort()
-        order, ranked, settled = _settle(keys, scores, bits)
-        if settled:
+
+        def read(part: slice) -> None:
+            _read_keys(keys[part], scores, bits, order[part], ranked[part])
+
+        run_halves(read, n)
+        if _settle(order, ranked):
             return order, ranked
     order = np.argsort(-scores)
     return order, scores[order]
@@ -254,27 +262,29 @@ def _group_by_code(order, codes, n_codes):
 
 
 @njit(cache=True, nogil=True)
-def _sort_keys(scores, bits):
-    """Integers that ascend as the scores fall, with the row's number in the low `bits`."""
+def _sort_keys(scores, bits, keys):
+    """Fill in integers that ascend as the scores fall, with the row's number in the low `bits`."""
     raw = scores.view(np.int64)
-    keys = np.empty(len(scores), np.uint64)
     mask = ~np.uint64((1 << bits) - 1)
     for i in range(len(scores)):
         # As integers, negative floats already grow as they fall; the others are turned round.
         key = np.uint64(raw[i]) if raw[i] < 0 else ~np.uint64(raw[i] | np.int64(-(2**63)))
         keys[i] = (key & mask) | np.uint64(i)
-    return keys
 
 
 @njit(cache=True, nogil=True)
-def _settle(keys, scores, bits):
-    """Order and scores of sorted keys; insertion sorts what the bits left out, within reason."""
-    n, mask = len(keys), np.uint64((1 << bits) - 1)
-    order, ranked = np.empty(n, np.int64), np.empty(n)
-    for k in range(n):
+def _read_keys(keys, scores, bits, order, ranked):
+    """Fill in the rows of sorted keys and their scores."""
+    mask = np.uint64((1 << bits) - 1)
+    for k in range(len(keys)):
         order[k] = np.int64(keys[k] & mask)
         ranked[k] = scores[order[k]]
-    moves = 0
+
+
+@njit(cache=True, nogil=True)
+def _settle(order, ranked):
+    """Sort by insertion what the bits left out, within reason; return whether it got there."""
+    n, moves = len(order), 0
     for k in range(1, n):
         if ranked[k] > ranked[k - 1]:
             score, row, j = ranked[k], order[k], k - 1
@@ -284,5 +294,5 @@ def _settle(keys, scores, bits):
                 moves += 1
             ranked[j + 1], order[j + 1] = score, row
             if moves > 2 * n:
-                return order, ranked, False
-    return order, ranked, True
+                return False
+    return True

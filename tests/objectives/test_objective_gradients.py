@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cases import ALL, LAMBDA, PAIRS, SMOOTH, make
 
-from toprank import objectives, pair_sums
+from toprank import objectives, pair_sums, tasks
 
 SETTINGS = [
     {},
@@ -228,8 +228,8 @@ def test_long_lists_equal_the_double_loop(rng, monkeypatch, case, n):
 def test_one_thread_and_two_agree_bit_by_bit(rng, monkeypatch, case):
     y, scores, extra = make(rng, 3000, case.objective, ties=True, weights=True)
     one = case.objective.gradient_hessian(y, scores, **extra)
-    monkeypatch.setattr(pair_sums, "_ROWS_FOR_THREADS", 0)
-    monkeypatch.setattr(pair_sums, "_available_cpus", lambda: 2)
+    monkeypatch.setattr(tasks, "_ROWS_FOR_THREADS", 0)
+    monkeypatch.setattr(tasks, "_available_cpus", lambda: 2)
     two = case.objective.gradient_hessian(y, scores, **extra)
     assert np.array_equal(one[0], two[0])
     assert np.array_equal(one[1], two[1])

@@ -28,6 +28,7 @@ from toprank.boosting.steps import line_search
 from toprank.boosting.validation import EarlyStopping, Metric
 from toprank.columns import Columns
 from toprank.objectives import Objective
+from toprank.objectives._base import checked_rows
 
 __all__ = ["Boosted", "Round", "Settings", "boost"]
 
@@ -159,6 +160,11 @@ class _Run:
         if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
             # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
             self.base = self.scores - self._margins()
+            if start is None:
+                self.base = self.base[:1]  # one number for all rows
+        self.listed = checked_rows(
+            data.y, self.scores, data.sample_weight, data.qid, graded=settings.objective.graded
+        )
         if validation is not None:
             self.validation_scores = _starting_scores(start, validation, settings.objective)
         positive = data.y > 0
@@ -182,7 +188,7 @@ class _Run:
     def _advance(self, rows: np.ndarray | None, rounds: tuple[int, int]) -> float:
         """Add the new tree to the scores; return how far it was gone along."""
         if self.cached:
-            self.scores = self.base + self._margins()
+            np.add(self.base, self._margins(), out=self.scores)
             return 1.0
         update = self.booster.predict(self.rows, output_margin=True, iteration_range=rounds)
         update = update.astype(np.float64)
@@ -192,27 +198,17 @@ class _Run:
 
     def _margins(self) -> np.ndarray:
         """Sums of the leaves of all trees, which XGBoost keeps for the rows that it trains on."""
-        return self.booster.predict(self.matrix, output_margin=True).astype(np.float64)
-
-    def _part(self, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-        """Labels, scores, and weights and queries, of the drawn rows."""
-        take = slice(None) if rows is None else rows
-        data = self.data
-        extra = {
-            "sample_weight": None if data.sample_weight is None else data.sample_weight[take],
-            "qid": None if data.qid is None else data.qid[take],
-        }
-        return data.y[take], self.scores[take], extra
+        return self.booster.predict(self.matrix, output_margin=True)
 
     def _gradient(self, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian for the trees, zero outside the draw."""
-        y, scores, extra = self._part(rows)
-        gradient, hessian = self.settings.objective.tree_gradient_hessian(y, scores, **extra)
+        drawn = self.listed.at(self.scores, rows)
+        gradient, hessian = self.settings.objective.slopes_for_trees(drawn)
         if self.settings.step == "line_search":  # trees fit the gradient by least squares
-            weight = np.ones(len(y)) if extra["sample_weight"] is None else extra["sample_weight"]
-            hessian = weight * (hessian.sum() / weight.sum())
+            weight = np.ones(len(drawn.y)) if drawn.weight is None else drawn.weight
+            hessian = (weight * (hessian.sum() / weight.sum())).astype(np.float32)
         if rows is None:
-            return gradient.astype(np.float32), hessian.astype(np.float32)
+            return gradient, hessian
         full_gradient = np.zeros(len(self.data.y), dtype=np.float32)
         full_hessian = np.zeros(len(self.data.y), dtype=np.float32)
         full_gradient[rows] = gradient
@@ -223,10 +219,12 @@ class _Run:
         """How far to go along the new tree."""
         if self.settings.step == "newton":
             return 1.0
-        y, scores, extra = self._part(rows)
-        loss = self.settings.objective.freeze(y, scores, **extra)
+        drawn = self.listed.at(self.scores, rows)
+        loss = self.settings.objective.freeze(
+            drawn.y, drawn.scores, sample_weight=drawn.weight, qid=drawn.qid
+        )
         direction = update if rows is None else update[rows]
-        best = line_search(loss, scores, direction, largest_move=self.settings.largest_move)
+        best = line_search(loss, drawn.scores, direction, largest_move=self.settings.largest_move)
         return self.settings.learning_rate * best
 
     def result(self, stopping: EarlyStopping | None, history: tuple[float, ...]) -> Boosted:

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from toprank.objectives import adapters
-from toprank.objectives.scaling import scale_for_trees
+from toprank.objectives.scaling import LEAST, scale_for_trees
 
 __all__ = ["Objective", "Rows", "checked_rows", "present_rows"]
 
@@ -35,6 +35,17 @@ class Rows:
         """Multiply one value for each row by the weights."""
         return values if self.weight is None else values * self.weight
 
+    def at(self, scores: FloatArray, where: np.ndarray | None = None) -> Rows:
+        """These rows, or those at some places, with other scores (by row, before any are left out)."""
+        if where is None:
+            return Rows(self.y, _finite(scores), self.weight, self.qid)
+        return Rows(
+            self.y[where],
+            _finite(scores[where]),
+            None if self.weight is None else self.weight[where],
+            None if self.qid is None else self.qid[where],
+        )
+
 
 def checked_rows(
     y: Any, scores: Any, sample_weight: Any = None, qid: Any = None, *, graded: bool = False
@@ -43,8 +54,7 @@ def checked_rows(
     scores, labels = _plain_array(scores), _plain_array(y)
     if len(labels) != len(scores):
         raise ValueError(f"y has {len(labels)} rows but scores has {len(scores)}; give one of each")
-    if not np.isfinite(scores.sum()) and not np.isfinite(scores).all():
-        raise ValueError("scores contain NaN or infinity; objectives need finite scores")
+    scores = _finite(scores)
     _check_labels(labels, graded)
     weight = None
     if sample_weight is not None:
@@ -58,6 +68,12 @@ def checked_rows(
         if len(qid) != len(scores):
             raise ValueError(f"qid has {len(qid)} rows but scores has {len(scores)}")
     return Rows(labels, scores, weight, qid)
+
+
+def _finite(scores: FloatArray) -> FloatArray:
+    if not np.isfinite(scores.sum()) and not np.isfinite(scores).all():
+        raise ValueError("scores contain NaN or infinity; objectives need finite scores")
+    return scores
 
 
 def _plain_array(values: Any) -> FloatArray:
@@ -94,12 +110,11 @@ def present_rows(rows: Rows) -> tuple[Rows, np.ndarray | None]:
     if rows.weight is None or len(rows.weight) == 0 or rows.weight.min() > _LEAST_WEIGHT:
         return rows, None
     where = np.flatnonzero(rows.weight > _LEAST_WEIGHT)
-    qid = None if rows.qid is None else rows.qid[where]
-    return Rows(rows.y[where], rows.scores[where], rows.weight[where], qid), where
+    return rows.at(rows.scores, where), where
 
 
 def _spread(values: FloatArray, where: np.ndarray, n_rows: int) -> FloatArray:
-    result = np.zeros(n_rows)
+    result = np.zeros(n_rows, values.dtype)
     result[where] = values
     return result
 
@@ -166,11 +181,27 @@ class Objective(ABC):
     def tree_gradient_hessian(
         self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return gradient and Hessian rescaled for Newton trees (see `scale_for_trees`)."""
-        gradient, hessian = self.gradient_hessian(y, scores, sample_weight=sample_weight, qid=qid)
+        """Return gradient and Hessian rescaled for Newton trees (see `scale_for_trees`), in float32."""
+        return self.slopes_for_trees(
+            checked_rows(y, scores, sample_weight, qid, graded=self.graded)
+        )
+
+    def slopes_for_trees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """The same of rows that have been checked: labels and weights stay as they are while trees grow."""
+        present, where = present_rows(rows)
+        if len(present.y) == 0:
+            return np.zeros(len(rows.y), np.float32), np.zeros(len(rows.y), np.float32)
+        gradient, hessian = self._gradient_hessian(present)
         if self.pointwise:
+            gradient = gradient.astype(np.float32)
+            hessian = np.maximum(hessian.astype(np.float32), np.float32(LEAST))
+        else:
+            gradient, hessian = scale_for_trees(
+                gradient, hessian, present.y, present.weight, dtype=np.float32, floor=_FLOOR
+            )
+        if where is None:
             return gradient, hessian
-        return scale_for_trees(gradient, hessian, y, sample_weight)
+        return _spread(gradient, where, len(rows.y)), _spread(hessian, where, len(rows.y))
 
     def freeze(
         self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None

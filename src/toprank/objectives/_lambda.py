@@ -117,7 +117,8 @@ def _loss_of(swaps: Swaps) -> float:
 def _slopes_of(swaps: Swaps) -> FloatArray:
     """Gradient and Hessian of that sum, by place."""
     both = add_up_levels(swaps.add_sums, swaps.lists)
-    both *= swaps.lists.weight
+    if swaps.lists.weighted:
+        both *= swaps.lists.weight
     _tie_terms(swaps, both)
     return both
 

@@ -98,6 +98,32 @@ def _group_worths(kind, cells, above, group, positives, share, reciprocals, cuto
 
 
 @njit(cache=True, nogil=True)
+def _end_of_negatives(scores, weight, codes, start, hi):
+    """Where a run of untied negatives of weight 1 ends that begins at `start`."""
+    end = start + 1
+    while end < hi and codes[end] == 0 and weight[end] == 1.0:
+        if end + 1 < hi and scores[end + 1] == scores[end]:
+            return end
+        end += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _fill_worths(kind, above, positives, reciprocals, cutoff, first, second, good, bad):
+    """Worths of the ranks after `above`, with so many positives down to each of them."""
+    if kind == AVERAGE_PRECISION:  # written out to vectorise
+        for k in range(len(good)):
+            inverse = 1.0 / (above + 1.0 + k)
+            good[k] = positives * inverse - reciprocals
+            bad[k] = good[k] + inverse
+    else:
+        for k in range(len(good)):
+            good[k], bad[k] = _worth(
+                kind, above + 1.0 + k, positives, reciprocals, cutoff, first, second
+            )
+
+
+@njit(cache=True, nogil=True)
 def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside):
     """Fill, for each place, the worths of its rank and (if tied) the expected swap in its group."""
     for q in range(len(starts) - 1):
@@ -116,12 +142,17 @@ def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside)
                     positive += weight[end]
                 end += 1
             if group == 1.0 and end == start + 1:  # by far the most common: one row, one rank
-                rank = above + 1.0
-                reciprocals += positive / rank
-                good[start], bad[start] = _worth(
-                    kind, rank, positives + positive, reciprocals, cutoff, first, second
+                end = (
+                    _end_of_negatives(scores, weight, codes, start, hi) if positive == 0.0 else end
                 )
-                above, positives, start = rank, positives + positive, end
+                positives += positive
+                reciprocals += positive / (above + 1.0)
+                _fill_worths(
+                    kind, above, positives, reciprocals, cutoff, first, second,
+                    good[start:end], bad[start:end],
+                )  # fmt: skip
+                above += end - start
+                start = end
                 continue
             share, before = positive / group, reciprocals
             cells = max(int(group * density + 0.5), 1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numba import njit
 
 from toprank.objectives._base import Rows
-from toprank.pair_sums import run_tasks
 from toprank.ranking import RankedQueries
+from toprank.tasks import run_halves
 
 __all__ = ["RankedLists", "query_codes", "ranked_lists"]
 
@@ -29,12 +29,15 @@ class RankedLists:
     levels : ndarray
         The distinct labels, ascending.
     weight : ndarray
+    weighted : bool
+        False where all weights are 1.
     """
 
     ranked: RankedQueries
     codes: np.ndarray
     levels: np.ndarray
     weight: np.ndarray
+    weighted: bool
 
     @property
     def n_rows(self) -> int:
@@ -73,19 +76,20 @@ class RankedLists:
         ranked = RankedQueries(
             self.ranked.queries, self.ranked.order[places], starts, self.ranked.scores[places]
         )
-        return RankedLists(ranked, self.codes[places], self.levels, self.weight[places])
+        return RankedLists(
+            ranked, self.codes[places], self.levels, self.weight[places], self.weighted
+        )
 
     def restore(
         self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put a gradient and a Hessian given by place back in the order of the rows."""
         first, second = np.empty(self.n_rows), np.empty(self.n_rows)
-        middle = self.n_rows // 2
-        parts = [
-            partial(_scatter, self.ranked.order[part], both[0][part], both[1][part], first, second)
-            for part in (slice(None, middle), slice(middle, None))
-        ]
-        run_tasks(parts, self.n_rows)
+
+        def scatter(part: slice) -> None:
+            _scatter(self.ranked.order[part], both[0][part], both[1][part], first, second)
+
+        run_halves(scatter, self.n_rows)
         return first, second
 
 
@@ -101,7 +105,7 @@ def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0)
     else:
         codes, levels = _level_codes(rows.y)
     weight = np.ones(len(codes)) if rows.weight is None else rows.weight[ranked.order]
-    return RankedLists(ranked, codes[ranked.order], levels, weight)
+    return RankedLists(ranked, codes[ranked.order], levels, weight, rows.weight is not None)
 
 
 def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from numba import njit
 from toprank.binned_sums import Grid
 from toprank.objectives._base import FloatArray, Objective, checked_rows
 from toprank.objectives.scaling import scale_for_trees
+from toprank.tasks import run_halves
 
 __all__ = ["binned_gradient_hessian"]
 
@@ -75,7 +76,16 @@ def binned_gradient_hessian(
     by_rank = objective.by_rank
     _share_levels(rows.scores, codes, weight, grid.low, grid.step, by_rank, held)
     fields = _fields(objective, combine(held, "sum"), grid, for_trees)
-    return _read_levels(rows.scores, codes, weight, grid.low, grid.step, by_rank, *fields)
+    gradient, hessian = np.empty(len(codes)), np.empty(len(codes))
+
+    def read(part: slice) -> None:
+        _read_levels(
+            rows.scores[part], codes[part], weight[part], grid.low, grid.step, by_rank, *fields,
+            gradient[part], hessian[part],
+        )  # fmt: skip
+
+    run_halves(read, len(codes))
+    return gradient, hessian
 
 
 def _alone(array: FloatArray, how: str) -> FloatArray:
@@ -96,21 +106,18 @@ def _grid(y: FloatArray, scores: FloatArray, n_points: int, combine: Combine) ->
 def _fields(
     objective: Objective, held: FloatArray, grid: Grid, for_trees: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Gradient and Hessian for one copy of a row of each level at each point of the grid."""
-    # Points where a level has no rows take a weight too small to be felt: they need a value to
-    # interpolate with all the same.
-    present = held.sum(axis=1, keepdims=True) > 0
-    least = np.where(present, 1e-9 * held.sum() / held.size, 0.0)
-    weight = np.maximum(held, least).ravel()
-    y = np.repeat(np.arange(len(held)), grid.n_points)
-    gradient, hessian = objective.gradient_hessian(
-        y, np.tile(grid.points, len(held)), sample_weight=weight
-    )
+    """Gradient and Hessian for one copy of a row of each level at each point of the grid.
+
+    Only where there is any weight: no row has a share in the other points, nor reads from them.
+    """
+    level, point = np.nonzero(held)
+    weight, scores = held[level, point], grid.points[point]
+    gradient, hessian = objective.gradient_hessian(level, scores, sample_weight=weight)
     if for_trees:
-        gradient, hessian = scale_for_trees(gradient, hessian, y, weight)
-    copies = np.where(weight > 0, weight, 1.0)
-    shape = held.shape
-    return (gradient / copies).reshape(shape), (hessian / copies).reshape(shape)
+        gradient, hessian = scale_for_trees(gradient, hessian, level, weight)
+    fields = np.zeros((2, *held.shape))
+    fields[:, level, point] = gradient / weight, hessian / weight
+    return fields[0], fields[1]
 
 
 @njit(cache=True, nogil=True)
@@ -127,10 +134,9 @@ def _share_levels(scores, codes, weight, low, step, nearest, held):
 
 
 @njit(cache=True, nogil=True)
-def _read_levels(scores, codes, weight, low, step, nearest, slopes, curvatures):
+def _read_levels(scores, codes, weight, low, step, nearest, slopes, curvatures, gradient, hessian):
     """Interpolate the fields at each row, linearly (which keeps the sign of the curvature)."""
     last = slopes.shape[1] - 1
-    gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
     for i in range(len(scores)):
         place = min(max((scores[i] - low) / step, 0.0), float(last))
         place = np.rint(place) if nearest else place
@@ -140,4 +146,3 @@ def _read_levels(scores, codes, weight, low, step, nearest, slopes, curvatures):
         left_part = w - right_part
         gradient[i] = left_part * slopes[level, left] + right_part * slopes[level, left + 1]
         hessian[i] = left_part * curvatures[level, left] + right_part * curvatures[level, left + 1]
-    return gradient, hessian

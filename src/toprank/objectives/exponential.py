@@ -35,7 +35,7 @@ class _ClassSums:
 
     rows: Rows
     classes: np.ndarray
-    queries: np.ndarray
+    queries: np.ndarray | None
     terms: FloatArray
     logs: FloatArray
     parts: FloatArray
@@ -44,13 +44,15 @@ class _ClassSums:
 
     @classmethod
     def of(cls, rows: Rows, negative: float = 1.0, positive: float = 1.0) -> _ClassSums:
-        queries, n_queries = np.empty(0, np.int64), 1
+        queries, n_queries = None, 1
         if rows.qid is not None:
             queries, n_queries = query_codes(rows.qid, len(rows.y))
-        classes = rows.y.astype(np.uint8)
-        weight = np.empty(0) if rows.weight is None else rows.weight
-        terms, highest, sums, weights = kernels.class_sums(
-            rows.scores, np.array([negative, positive]), weight, classes, queries, n_queries
+        highest, sums, weights = np.zeros((3, n_queries, 2))
+        terms, classes = np.empty(len(rows.y)), rows.y.astype(np.uint8)
+        multipliers = float(negative), float(positive)
+        kernels.highest_exponents(rows.scores, classes, queries, *multipliers, highest)
+        kernels.class_sums(
+            rows.scores, classes, queries, rows.weight, *multipliers, highest, terms, sums, weights
         )
         present = sums > 0
         sums = np.where(present, sums, 1.0)
@@ -72,14 +74,18 @@ class _ClassSums:
     def gradient_hessian(
         self, slope: FloatArray, offset: FloatArray, curvature: FloatArray, saturation: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term)."""
-        shape = self.parts.shape
+        """Gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term).
+
+        The gradient takes the place of the terms.
+        """
+        shape, rows = self.parts.shape, self.rows
         factors = [
             np.array(np.broadcast_to(factor, shape), dtype=np.float64, order="C")
             for factor in (slope, offset, curvature, saturation)
         ]
-        weight = np.empty(0) if self.rows.weight is None else self.rows.weight
-        return kernels.gradient_hessian(self.terms, weight, self.classes, self.queries, *factors)
+        hessian = np.empty(len(rows.y))
+        kernels.slopes(self.terms, self.classes, self.queries, rows.weight, *factors, hessian)
+        return self.terms, hessian
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ class APSoftmax(Objective):
     def _loss(self, rows: Rows) -> float:
         sums = _ClassSums.of(rows)
         positives, share = np.maximum(sums.weights[:, 1], 1e-300), sums.share[:, 0]
-        queries = sums.queries if len(sums.queries) else np.zeros(len(rows.y), np.int64)
+        queries = 0 if sums.queries is None else sums.queries
         pulled = rows.y > 0
         logs = (sums.log_both[:, 0][queries] - rows.scores) * (share / positives)[queries]
         return float(rows.weighted(logs)[pulled].sum())

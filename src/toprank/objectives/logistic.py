@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +9,11 @@ import numpy as np
 from numba import njit
 
 from toprank.objectives._base import FloatArray, Objective, Rows
+from toprank.objectives._exponential_kernels import LANES
 
 __all__ = ["Logistic"]
+
+_FAR = 700.0
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,24 @@ class Logistic(Objective):
         return float(rows.weighted(np.logaddexp(0.0, -margins)).sum())
 
     def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        weight = np.empty(0) if rows.weight is None else rows.weight
-        return _slopes(rows.y, rows.scores, weight)
-
-
-@njit(cache=True, nogil=True)
-def _slopes(y, scores, weight):
-    """Gradient and Hessian in one pass; empty `weight` stands for ones."""
-    gradient, hessian = np.empty(len(y)), np.empty(len(y))
-    for i in range(len(y)):
+        gradient, hessian = np.empty(len(rows.y)), np.empty(len(rows.y))
         # From exp(-|f|) both tails keep all their digits; cut where numbers would turn subnormal,
         # far scores cost no more than near ones.
-        tail = math.exp(-min(abs(scores[i]), 700.0))
-        head = 1.0 / (1.0 + tail)
-        tail *= head
-        w = weight[i] if len(weight) else 1.0
-        positive = y[i] > 0
-        missing = tail if (scores[i] > 0) == positive else head
-        gradient[i] = -w * missing if positive else w * missing
+        np.clip(np.abs(rows.scores, out=gradient), None, _FAR, out=gradient)
+        np.exp(np.negative(gradient, out=gradient), out=gradient)
+        _slopes(rows.y, rows.scores, rows.weight, gradient, hessian)
+        return gradient, hessian
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _slopes(y, scores, weight, tails, hessian):
+    """Turn exp(-|f|) into the gradient, in its place, and the Hessian; no `weight` stands for ones."""
+    for i in range(len(y)):
+        head = 1.0 / (1.0 + tails[i])
+        tail = tails[i] * head
+        w = 1.0
+        if weight is not None:
+            w = weight[i]
+        missing = tail if (scores[i] > 0) == (y[i] > 0) else head
+        tails[i] = -w * missing if y[i] > 0 else w * missing
         hessian[i] = w * head * tail
-    return gradient, hessian

@@ -12,7 +12,8 @@ import numpy as np
 
 from toprank.objectives._base import FloatArray, Objective, Rows
 from toprank.objectives._lists import RankedLists, ranked_lists
-from toprank.pair_sums import ranked_sums, run_tasks
+from toprank.pair_sums import ranked_sums
+from toprank.tasks import run_tasks
 
 __all__ = ["PairwiseLogistic", "add_up_levels"]
 

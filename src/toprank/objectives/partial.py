@@ -12,7 +12,8 @@ from numba import njit
 
 from toprank.objectives._base import FloatArray, Objective, Rows
 from toprank.objectives._lists import RankedLists, ranked_lists
-from toprank.pair_sums import ranked_hinge_sums, ranked_sums, run_tasks
+from toprank.pair_sums import ranked_hinge_sums, ranked_sums
+from toprank.tasks import run_tasks
 
 __all__ = ["PartialAUC"]
 

@@ -7,13 +7,24 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from toprank.objectives._exponential_kernels import LANES
+
 __all__ = ["scale_for_trees"]
 
 _LARGEST_STEP = 1.0
 
+LEAST = 1e-30
+"""Least Hessian of a row for trees, well above the least float32."""
+
 
 def scale_for_trees(
-    gradient: np.ndarray, hessian: np.ndarray, y: Any, sample_weight: Any = None
+    gradient: np.ndarray,
+    hessian: np.ndarray,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    dtype: Any = np.float64,
+    floor: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Rescale a gradient and a Hessian so that Newton trees can work with them.
 
@@ -34,6 +45,10 @@ def scale_for_trees(
     y : array-like of shape (n_rows,)
         Labels 0 and 1, or grades.
     sample_weight : array-like of shape (n_rows,), optional
+    dtype : dtype, default=numpy.float64
+        Of the result; trees work in float32.
+    floor : float, default=0.0
+        Least Hessian of a row, as a part of the mean Hessian.
 
     Returns
     -------
@@ -46,38 +61,63 @@ def scale_for_trees(
     >>> g.round(6).tolist(), h.round(6).tolist()
     ([-0.333333, 0.166667, 0.166667], [0.333333, 0.166667, 0.166667])
     """
-    hessian, total = _raised(np.ascontiguousarray(gradient), np.ascontiguousarray(hessian))
-    target = _logistic_total(y, sample_weight)
-    if not (total > 0 and target > 0) or not np.isfinite(target / total):
-        return gradient, hessian
-    hessian *= target / total
-    return gradient * (target / total), hessian
+    gradient, hessian = np.ascontiguousarray(gradient), np.ascontiguousarray(hessian)
+    total, target = _raised_total(gradient, hessian), _logistic_total(y, sample_weight)
+    factor = target / total if total > 0 and target > 0 else 1.0
+    factor = factor if np.isfinite(factor) else 1.0
+    least = max(floor * factor * total / max(len(gradient), 1), LEAST if floor else 0.0)
+    scaled = np.empty(len(gradient), dtype), np.empty(len(gradient), dtype)
+    _scale(gradient, hessian, factor, least, *scaled)
+    return scaled
 
 
 @njit(cache=True, nogil=True)
 def _raised(gradient, hessian):
-    """The Hessian, nowhere below the size of the gradient over the largest step, and its sum."""
-    raised, total = np.empty(len(hessian)), 0.0
+    """The Hessian of a row, raised to the size of the gradient over the largest step."""
+    return max(hessian, abs(gradient) / _LARGEST_STEP)
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _raised_total(gradient, hessian):
+    total = 0.0
     for i in range(len(hessian)):
-        raised[i] = max(hessian[i], abs(gradient[i]) / _LARGEST_STEP)
-        total += raised[i]
-    return raised, total
+        total += _raised(gradient[i], hessian[i])
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _scale(gradient, hessian, factor, least, scaled_gradient, scaled_hessian):
+    """Fill in both, raised and multiplied."""
+    for i in range(len(hessian)):
+        scaled_gradient[i] = factor * gradient[i]
+        scaled_hessian[i] = max(factor * _raised(gradient[i], hessian[i]), least)
 
 
 def _logistic_total(y: Any, sample_weight: Any) -> float:
     """Sum of the logistic Hessian at the base rate, n p (1 - p), or its like for grades."""
-    labels = np.asarray(y)
-    if sample_weight is None:
-        total, positive = float(len(labels)), float(np.count_nonzero(labels))
-    else:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        total, positive = float(weight.sum()), float(weight[labels != 0].sum())
+    labels = np.ascontiguousarray(y, dtype=np.float64)
+    weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, np.float64)
+    total, positive, highest = _label_totals(labels, weight)
     if total <= 0:
         return 0.0
-    if len(labels) and labels.max() > 1:
+    if highest > 1:
         codes = labels.astype(np.int64)
-        if codes.max() > 65_535:
+        if highest > 65_535:
             codes = np.unique(codes, return_inverse=True)[1]
-        shares = np.bincount(codes, sample_weight) / total
+        shares = np.bincount(codes, weight) / total
         return 0.5 * total * float(1.0 - shares @ shares)
     return positive * (total - positive) / total
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _label_totals(labels, weight):
+    """Weight of all rows and of those above label 0, and the highest label; in one pass."""
+    total = positive = highest = 0.0
+    for i in range(len(labels)):
+        w = 1.0
+        if weight is not None:
+            w = weight[i]
+        total += w
+        positive += w if labels[i] > 0 else 0.0
+        highest = max(highest, labels[i])
+    return total, positive, highest
