@@ -36,8 +36,13 @@ METHODS = ("GB-Logistic", "RankBoost", "LambdaMART-AP", "SGBAP", "SGBAPsig")
 FIGURES = ("roc_auc", "average_precision", "pos_at_top", "precision_at_k")
 REPEATS = {"w8a": 3}
 ROUNDS = (25, 50, 100, 200)
-RATES = {"learning_rate": (0.05, 0.2)}
-SMALL_TREES, LARGE_TREES = {"max_depth": (2, 4, 6)}, {"max_depth": (0, 8)}
+RATES = (0.05, 0.2)
+SMALL_TREES = [{"max_depth": depth} for depth in (2, 4, 6)]
+LARGE_TREES = [
+    {"max_depth": 0},  # as many leaves as the default allows
+    {"max_depth": 8},
+    {"max_depth": 200, "max_leaves": 0, "colsample_bynode": 0.1},  # grown to the end, as in a forest
+]
 
 
 def make(method: str, rounds: int, seed: int, **parameters):
@@ -56,8 +61,8 @@ def settings(method: str, large: bool) -> list[dict]:
     """The grid of a method (rounds come from the stages of the longest fit)."""
     if method == "RankBoost":
         return [{}]
-    grid = {**(LARGE_TREES if large else SMALL_TREES), **RATES}
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    trees = LARGE_TREES if large else SMALL_TREES
+    return [{**tree, "learning_rate": rate} for tree, rate in product(trees, RATES)]
 
 
 def choose(method: str, X: pd.DataFrame, y: np.ndarray, seed: int) -> tuple[dict, int]:
@@ -171,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--data", nargs="*", default=list(PUBLISHED), choices=list(PUBLISHED))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
     parser.add_argument("--budget-minutes", type=float, default=1e9)
     options = parser.parse_args()
     use_local_data()
@@ -180,7 +186,7 @@ def main() -> None:
         for data in options.data:
             if repeat >= REPEATS.get(data, options.repeats):
                 continue
-            for method in METHODS:
+            for method in options.methods:
                 if time.monotonic() > end:
                     break
                 results.run([{"data": data, "method": method, "repeat": repeat}], compute)

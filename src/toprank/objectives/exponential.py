@@ -47,7 +47,7 @@ class _ClassSums:
         queries, n_queries = None, 1
         if rows.qid is not None:
             queries, n_queries = query_codes(rows.qid, len(rows.y))
-        highest, sums, weights = np.zeros((3, n_queries, 2))
+        highest, sums, weights = (np.zeros((n_queries, 2)) for _ in range(3))
         terms, classes = np.empty(len(rows.y)), rows.y.astype(np.uint8)
         multipliers = float(negative), float(positive)
         kernels.highest_exponents(rows.scores, classes, queries, *multipliers, highest)

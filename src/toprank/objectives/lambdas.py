@@ -248,9 +248,7 @@ class LambdaMAUC(LambdaObjective):
     def _threshold_swaps(self, lists: RankedLists, level: int, steps: FloatArray) -> Swaps:
         """The part of one AUC: rows at or above a level against those below."""
         codes = (lists.codes >= level).astype(np.uint8)
-        two = RankedLists(
-            lists.ranked, codes, np.arange(2.0), lists.weight, lists.weighted
-        )
+        two = RankedLists(lists.ranked, codes, np.arange(2.0), lists.weight, lists.weighted)
         good, bad = np.empty(lists.n_rows), np.empty(lists.n_rows)
         inside, negatives, (low, high) = np.zeros(lists.n_rows), two.totals[:, 0], self.fpr
         kernels.partial_worths(
