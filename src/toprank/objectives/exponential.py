@@ -54,11 +54,11 @@ class _ClassSums:
         kernels.class_sums(
             rows.scores, classes, queries, rows.weight, *multipliers, highest, terms, sums, weights
         )
-        present = sums > 0
+        present: FloatArray = sums > 0
         sums = np.where(present, sums, 1.0)
         logs = np.where(present, np.where(present, highest, 0.0) + np.log(sums), 0.0)
-        both = present.all(axis=1, keepdims=True)
-        share = both / max(1, np.count_nonzero(both))
+        both: FloatArray = present.all(axis=1, keepdims=True)
+        share = both / max(1, int(np.count_nonzero(both)))
         return cls(rows, classes, queries, terms, logs, 1.0 / sums, weights, share)
 
     @property
