@@ -54,10 +54,10 @@ class _ClassSums:
         kernels.class_sums(
             rows.scores, classes, queries, rows.weight, *multipliers, highest, terms, sums, weights
         )
-        present: FloatArray = sums > 0
+        present = sums > 0
         sums = np.where(present, sums, 1.0)
         logs = np.where(present, np.where(present, highest, 0.0) + np.log(sums), 0.0)
-        both: FloatArray = present.all(axis=1, keepdims=True)
+        both = present[:, :1] & present[:, 1:]  # as a column
         share = both / max(1, int(np.count_nonzero(both)))
         return cls(rows, classes, queries, terms, logs, 1.0 / sums, weights, share)
 
