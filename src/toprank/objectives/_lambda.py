@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -44,9 +45,10 @@ class LambdaObjective(Objective):
         good, inside = np.empty(lists.n_rows), np.zeros(lists.n_rows)
         one_worth = self.worth in (kernels.AUC, kernels.DISCOUNT, kernels.TOP)
         bad = good if one_worth else np.empty(lists.n_rows)
+        by_table = self.worth == kernels.DISCOUNT and not lists.weighted  # ranks are whole numbers
         kernels.rank_worths(
             self.worth, lists.ranked.scores, lists.weight, lists.codes, lists.ranked.starts,
-            self._cutoffs(lists), good, bad, inside,
+            self._cutoffs(lists), _discounts(lists.n_rows if by_table else 0), good, bad, inside,
         )  # fmt: skip
         potentials = self._potentials(lists) * lists.query_share[:, None]
         return [Swaps(lists, good, bad, inside, np.ascontiguousarray(potentials))]
@@ -101,6 +103,12 @@ class LambdaObjective(Objective):
             return sum(part(by_place) for part in losses)
 
         return loss
+
+
+@lru_cache(maxsize=1)
+def _discounts(n_ranks: int) -> FloatArray:
+    """1 / log2(1 + rank) of the ranks 1, 2, ...; kept, since a booster asks for the same every round."""
+    return 1.0 / np.log2(np.arange(2.0, n_ranks + 2.0))
 
 
 def _loss_of(swaps: Swaps) -> float:

@@ -109,13 +109,26 @@ def _end_of_negatives(scores, weight, codes, start, hi):
 
 
 @njit(cache=True, nogil=True)
-def _fill_worths(kind, above, positives, reciprocals, cutoff, first, second, good, bad):
+def _fill_worths(kind, above, positives, reciprocals, cutoff, first, second, discounts, good, bad):
     """Worths of the ranks after `above`, with so many positives down to each of them."""
     if kind == AVERAGE_PRECISION:  # written out to vectorise
         for k in range(len(good)):
             inverse = 1.0 / (above + 1.0 + k)
             good[k] = positives * inverse - reciprocals
             bad[k] = good[k] + inverse
+    elif kind == RECIPROCAL:
+        least_good, least_bad = 1.0 / second, 1.0 / first
+        for k in range(len(good)):
+            inverse = 1.0 / (above + 1.0 + k)
+            good[k] = max(inverse, least_good)
+            bad[k] = max(inverse, least_bad)
+    elif kind == DISCOUNT and len(discounts):
+        start, seen = int(above), max(0, min(len(good), int(min(cutoff, 1e15)) - int(above)))
+        for k in range(seen):
+            good[k] = discounts[start + k]
+            bad[k] = good[k]
+        for k in range(seen, len(good)):
+            good[k] = bad[k] = 0.0
     else:
         for k in range(len(good)):
             good[k], bad[k] = _worth(
@@ -124,8 +137,11 @@ def _fill_worths(kind, above, positives, reciprocals, cutoff, first, second, goo
 
 
 @njit(cache=True, nogil=True)
-def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside):
-    """Fill, for each place, the worths of its rank and (if tied) the expected swap in its group."""
+def rank_worths(kind, scores, weight, codes, starts, cutoffs, discounts, good, bad, inside):
+    """Fill, for each place, the worths of its rank and (if tied) the expected swap in its group.
+
+    `discounts` are those of the ranks 1, 2, ..., or empty: then they are computed where they are needed.
+    """
     for q in range(len(starts) - 1):
         lo, hi = starts[q], starts[q + 1]
         cutoff, density = cutoffs[q], _cell_density(weight, lo, hi)
@@ -148,7 +164,7 @@ def rank_worths(kind, scores, weight, codes, starts, cutoffs, good, bad, inside)
                 positives += positive
                 reciprocals += positive / (above + 1.0)
                 _fill_worths(
-                    kind, above, positives, reciprocals, cutoff, first, second,
+                    kind, above, positives, reciprocals, cutoff, first, second, discounts,
                     good[start:end], bad[start:end],
                 )  # fmt: skip
                 above += end - start

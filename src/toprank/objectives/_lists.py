@@ -15,6 +15,7 @@ from toprank.tasks import run_halves
 __all__ = ["RankedLists", "query_codes", "ranked_lists"]
 
 _MOST_LEVELS = 127
+_FEW_LEVELS = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ class RankedLists:
     @cached_property
     def totals(self) -> np.ndarray:
         """Weight of each level (columns) in each query (rows)."""
-        return _level_totals(self.codes, self.weight, self.ranked.starts, len(self.levels))
+        n_levels = len(self.levels)
+        if not self.weighted and self.ranked.n_queries == 1 and n_levels <= _FEW_LEVELS:
+            counts = [np.count_nonzero(self.codes == level) for level in range(n_levels)]
+            return np.array([counts], dtype=np.float64)
+        return _level_totals(self.codes, self.weight, self.ranked.starts, n_levels)
 
     @cached_property
     def rankable(self) -> np.ndarray:
@@ -84,13 +89,13 @@ class RankedLists:
         self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put a gradient and a Hessian given by place back in the order of the rows."""
-        first, second = np.empty(self.n_rows), np.empty(self.n_rows)
+        pairs = np.empty((self.n_rows, 2))
 
         def scatter(part: slice) -> None:
-            _scatter(self.ranked.order[part], both[0][part], both[1][part], first, second)
+            _scatter(self.ranked.order[part], both[0][part], both[1][part], pairs)
 
         run_halves(scatter, self.n_rows)
-        return first, second
+        return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
 
 def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:
@@ -109,27 +114,38 @@ def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0)
 
 
 def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and distinct values of whole labels; by counting unless a label is very large."""
-    if labels.max() > 65_535:
+    """Codes and distinct values of whole labels; by counting unless a label is large."""
+    if labels.max() > 255:
         levels, codes = np.unique(labels, return_inverse=True)
     else:
-        whole = labels.astype(np.int64)
-        present = np.bincount(whole) > 0
-        levels, codes = np.flatnonzero(present).astype(np.float64), (np.cumsum(present) - 1)[whole]
+        codes, counts = np.empty(len(labels), np.uint8), np.zeros(256, np.int64)
+        _count_labels(labels, codes, counts)
+        present = np.flatnonzero(counts)
+        levels = present.astype(np.float64)
+        if len(present) <= present[-1]:  # some labels between do not occur
+            codes = np.searchsorted(present, np.arange(256))[codes]
     if len(levels) > _MOST_LEVELS:
         raise ValueError(
             f"y has {len(levels)} distinct relevance grades and at most {_MOST_LEVELS} can be "
             "ranked; put neighbouring grades together"
         )
-    return codes.astype(np.uint8), levels
+    return codes.astype(np.uint8, copy=False), levels
 
 
 @njit(cache=True, nogil=True)
-def _scatter(order, first, second, first_out, second_out):
-    """Both arrays at once: the order is read, and its jumps are made, one time only."""
+def _count_labels(labels, codes, counts):
+    """Fill in labels as small integers, and how often each occurs."""
+    for i in range(len(labels)):
+        codes[i] = np.uint8(labels[i])
+        counts[codes[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def _scatter(order, first, second, pairs):
+    """Both arrays at once and side by side: each row is one jump in memory, not two."""
     for k in range(len(order)):
-        first_out[order[k]] = first[k]
-        second_out[order[k]] = second[k]
+        pairs[order[k], 0] = first[k]
+        pairs[order[k], 1] = second[k]
 
 
 @njit(cache=True, nogil=True)
