@@ -58,13 +58,15 @@ def _first_ranks(scores, weight, codes, lo, hi):
 
 
 @njit(cache=True, nogil=True)
-def _worth(kind, rank, above_positives, reciprocal_sum, cutoff, first, second):
+def _worth(kind, rank, above_positives, reciprocal_sum, cutoff, first, second, discounts):
     """Worth of a rank to a swap of a positive over a negative, and of a negative over a positive."""
     if kind == AVERAGE_PRECISION:
         good = above_positives / rank - reciprocal_sum
         return good, good + 1.0 / rank
     if kind == DISCOUNT:
-        good = 1.0 / math.log2(1.0 + rank) if rank < cutoff + 0.5 else 0.0
+        if rank >= cutoff + 0.5:
+            return 0.0, 0.0
+        good = discounts[int(rank) - 1] if len(discounts) else 1.0 / math.log2(1.0 + rank)
         return good, good
     if kind == TOP:
         good = 1.0 / cutoff if rank < cutoff + 0.5 else 0.0
@@ -75,7 +77,9 @@ def _worth(kind, rank, above_positives, reciprocal_sum, cutoff, first, second):
 
 
 @njit(cache=True, nogil=True)
-def _group_worths(kind, cells, above, group, positives, share, reciprocals, cutoff, first, second):
+def _group_worths(
+    kind, cells, above, group, positives, share, reciprocals, cutoff, first, second, discounts
+):
     """Mean worths of the ranks of a tie group and mean difference between two of them.
 
     The group is cut into `cells` of equal weight, one for each rank unless weights are not whole.
@@ -88,8 +92,9 @@ def _group_worths(kind, cells, above, group, positives, share, reciprocals, cuto
         rank = above + step
         reciprocals += share * width / rank
         good, bad = _worth(
-            kind, rank, positives + share * min(step, group), reciprocals, cutoff, first, second
-        )
+            kind, rank, positives + share * min(step, group), reciprocals, cutoff, first, second,
+            discounts,
+        )  # fmt: skip
         mean_good += good / cells
         mean_bad += bad / cells
         spread += (cells - 1.0 - 2.0 * c) * (good + bad)
@@ -132,7 +137,7 @@ def _fill_worths(kind, above, positives, reciprocals, cutoff, first, second, dis
     else:
         for k in range(len(good)):
             good[k], bad[k] = _worth(
-                kind, above + 1.0 + k, positives, reciprocals, cutoff, first, second
+                kind, above + 1.0 + k, positives, reciprocals, cutoff, first, second, discounts
             )
 
 
@@ -170,17 +175,21 @@ def rank_worths(kind, scores, weight, codes, starts, cutoffs, discounts, good, b
                 above += end - start
                 start = end
                 continue
-            share, before = positive / group, reciprocals
-            cells = max(int(group * density + 0.5), 1)
-            mean_good, mean_bad, expected, reciprocals = _group_worths(
-                kind, cells, above, group, positives, share, before, cutoff, first, second
-            )
-            if end > start + 1 and cells == 1:  # rows that share one rank: look inside it
-                expected = _group_worths(
-                    kind, 2, above, group, positives, share, before, cutoff, first, second
-                )[2]
-            if kind == AUC:
+            if kind == AUC:  # the mean of the ranks, and of the distance between two of them
+                mean_good = mean_bad = -(above + 0.5 * (group + 1.0))
                 expected = (group + 1.0) / 3.0
+            else:
+                share, before = positive / group, reciprocals
+                cells = max(int(group * density + 0.5), 1)
+                mean_good, mean_bad, expected, reciprocals = _group_worths(
+                    kind, cells, above, group, positives, share, before, cutoff, first, second,
+                    discounts,
+                )  # fmt: skip
+                if end > start + 1 and cells == 1:  # rows that share one rank: look inside it
+                    expected = _group_worths(
+                        kind, 2, above, group, positives, share, before, cutoff, first, second,
+                        discounts,
+                    )[2]  # fmt: skip
             for k in range(start, end):
                 good[k], bad[k] = mean_good, mean_bad
                 if end > start + 1:

@@ -89,13 +89,13 @@ class RankedLists:
         self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put a gradient and a Hessian given by place back in the order of the rows."""
-        pairs = np.empty((self.n_rows, 2))
+        first, second = np.empty(self.n_rows), np.empty(self.n_rows)
 
         def scatter(part: slice) -> None:
-            _scatter(self.ranked.order[part], both[0][part], both[1][part], pairs)
+            _scatter(self.ranked.order[part], both[0][part], both[1][part], first, second)
 
         run_halves(scatter, self.n_rows)
-        return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        return first, second
 
 
 def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:
@@ -141,11 +141,11 @@ def _count_labels(labels, codes, counts):
 
 
 @njit(cache=True, nogil=True)
-def _scatter(order, first, second, pairs):
-    """Both arrays at once and side by side: each row is one jump in memory, not two."""
+def _scatter(order, first, second, first_out, second_out):
+    """Both arrays at once: the order is read one time only."""
     for k in range(len(order)):
-        pairs[order[k], 0] = first[k]
-        pairs[order[k], 1] = second[k]
+        first_out[order[k]] = first[k]
+        second_out[order[k]] = second[k]
 
 
 @njit(cache=True, nogil=True)
