@@ -169,7 +169,7 @@ WHY = """
 What to make of it. 'Reaches' means that our 95% interval reaches up to the published mean. On
 heart_cleveland it does so by a hair: 13 positives leave a test third with four or five, and the figure hangs
 on the split (the paper's own standard deviation there is .11). On w8a three splits make a wide interval;
-the mean stays below the published one, which was had with the 64,700 rows of the whole set, and SGBAP is
+the mean stays below the published one, which was had with some 64,000 rows where ours are 49,749, and SGBAP is
 ahead of GB-Logistic on each of the three splits. hiv1_protease is an easier version of the data than the
 paper's (our GB-Logistic has .85 where the paper prints .56); there the losses that pull every positive have
 the better of one that pulls hardest at what is high already.

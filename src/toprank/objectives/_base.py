@@ -13,13 +13,14 @@ from numba import njit
 from toprank.objectives import adapters
 from toprank.objectives.scaling import LEAST, scale_for_trees
 
-__all__ = ["Objective", "Rows", "checked_rows", "present_rows"]
+__all__ = ["Objective", "Rows", "checked_rows", "present_rows", "scaled_slopes"]
 
 FloatArray = np.ndarray
 
 _FLOOR = 1e-12
 _LEAST = 1e-290
 _LEAST_WEIGHT = 1e-100
+_LEAST_FLOAT32 = np.float32(LEAST)
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,13 @@ def _floored(hessian: FloatArray, weight: FloatArray | None) -> FloatArray:
     return np.maximum(hessian, least, out=hessian)
 
 
+def scaled_slopes(
+    gradient: FloatArray, hessian: FloatArray, rows: Rows
+) -> tuple[FloatArray, FloatArray]:
+    """Rescale the slopes of rows, in whatever order, for trees."""
+    return scale_for_trees(gradient, hessian, rows.y, rows.weight, dtype=np.float32, floor=_FLOOR)
+
+
 @dataclass(frozen=True)
 class Objective(ABC):
     """Base of all objectives: frozen parameters, pure functions of labels and scores.
@@ -191,17 +199,16 @@ class Objective(ABC):
         present, where = present_rows(rows)
         if len(present.y) == 0:
             return np.zeros(len(rows.y), np.float32), np.zeros(len(rows.y), np.float32)
-        gradient, hessian = self._gradient_hessian(present)
-        if self.pointwise:
-            gradient = gradient.astype(np.float32)
-            hessian = np.maximum(hessian.astype(np.float32), np.float32(LEAST))
-        else:
-            gradient, hessian = scale_for_trees(
-                gradient, hessian, present.y, present.weight, dtype=np.float32, floor=_FLOOR
-            )
+        gradient, hessian = self._slopes_for_trees(present)
         if where is None:
             return gradient, hessian
         return _spread(gradient, where, len(rows.y)), _spread(hessian, where, len(rows.y))
+
+    def _slopes_for_trees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        gradient, hessian = self._gradient_hessian(rows)
+        if not self.pointwise:
+            return scaled_slopes(gradient, hessian, rows)
+        return gradient.astype(np.float32), np.maximum(hessian.astype(np.float32), _LEAST_FLOAT32)
 
     def freeze(
         self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None

@@ -18,15 +18,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from toprank.objectives import _lambda_kernels as kernels
-from toprank.objectives._base import FloatArray, Objective, Rows, checked_rows, present_rows
-from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._base import FloatArray, Rows, checked_rows, present_rows
+from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.objectives._swaps import FrozenLoss, Swaps
 from toprank.objectives.pairwise import add_up_levels
 
 __all__ = ["LambdaObjective"]
 
 
-class LambdaObjective(Objective):
+class LambdaObjective(ListObjective):
     """Base of the lambda objectives; a subclass names the worth of ranks and of labels."""
 
     worth: ClassVar[int]
@@ -56,12 +56,12 @@ class LambdaObjective(Objective):
     def _loss(self, rows: Rows) -> float:
         return sum(_loss_of(swaps) for swaps in self._swaps(rows))
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
         parts = self._swaps(rows)
         both = _slopes_of(parts[0])
         for swaps in parts[1:]:
             both += _slopes_of(swaps)
-        return parts[0].lists.restore(both)
+        return parts[0].lists, both[0], both[1]
 
     def deltas(
         self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from toprank.objectives._base import Rows
+from toprank.objectives._base import FloatArray, Objective, Rows, scaled_slopes
 from toprank.ranking import RankedQueries
 from toprank.tasks import run_halves
 
-__all__ = ["RankedLists", "query_codes", "ranked_lists"]
+__all__ = ["ListObjective", "RankedLists", "query_codes", "ranked_lists"]
 
 _MOST_LEVELS = 127
 _FEW_LEVELS = 8
@@ -89,13 +90,29 @@ class RankedLists:
         self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put a gradient and a Hessian given by place back in the order of the rows."""
-        first, second = np.empty(self.n_rows), np.empty(self.n_rows)
+        first, second = np.empty(self.n_rows, both[0].dtype), np.empty(self.n_rows, both[1].dtype)
 
         def scatter(part: slice) -> None:
             _scatter(self.ranked.order[part], both[0][part], both[1][part], first, second)
 
         run_halves(scatter, self.n_rows)
         return first, second
+
+
+class ListObjective(Objective):
+    """Base of the objectives that are computed by place of the ranked list."""
+
+    @abstractmethod
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
+        """The ranked list, and gradient and Hessian by place of it."""
+
+    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        lists, gradient, hessian = self._slopes_by_place(rows)
+        return lists.restore((gradient, hessian))
+
+    def _slopes_for_trees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        lists, gradient, hessian = self._slopes_by_place(rows)
+        return lists.restore(scaled_slopes(gradient, hessian, rows))  # half as much to put back
 
 
 def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from toprank.objectives._base import FloatArray, Objective, Rows
-from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._base import FloatArray, Rows
+from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.pair_sums import ranked_sums
 from toprank.tasks import run_tasks
 
@@ -19,7 +19,7 @@ __all__ = ["PairwiseLogistic", "add_up_levels"]
 
 
 @dataclass(frozen=True)
-class PairwiseLogistic(Objective):
+class PairwiseLogistic(ListObjective):
     r"""Mean over pairs of :math:`\log(1 + e^{-(f_i - f_j)})`, row i being more relevant than row j.
 
     RankNet (Burges et al. 2005), in the time of a sort. Each query is the mean over its own pairs.
@@ -46,7 +46,7 @@ class PairwiseLogistic(Objective):
             total += float(sums @ weight)
         return total
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
         lists = ranked_lists(rows)
 
         def add(target: int, source: int, out: FloatArray) -> None:
@@ -58,7 +58,7 @@ class PairwiseLogistic(Objective):
 
         both = add_up_levels(add, lists)
         both *= lists.weight * lists.per_place(_pair_share(lists))
-        return lists.restore(both)
+        return lists, both[0], both[1]
 
 
 def add_up_levels(add: Callable[[int, int, FloatArray], None], lists: RankedLists) -> FloatArray:

@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from toprank.objectives._base import FloatArray, Objective, Rows
-from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._base import FloatArray, Rows
+from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.pair_sums import ranked_hinge_sums, ranked_sums
 from toprank.tasks import run_tasks
 
@@ -19,7 +19,7 @@ __all__ = ["PartialAUC"]
 
 
 @dataclass(frozen=True)
-class PartialAUC(Objective):
+class PartialAUC(ListObjective):
     r"""Surrogate loss over pairs of a positive and a negative ranked between a·N and b·N.
 
     .. math:: L = \frac{1}{P (b - a) N} \sum_{positives\ i} \sum_{j\ in\ range} w_i w_j
@@ -74,7 +74,7 @@ class PartialAUC(Objective):
         values = _SURROGATES[self.surrogate].value(lists, 1, weight)[0]
         return float(values @ lists.weight)
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
         lists, weight = self._prepare(rows)
         surrogate = _SURROGATES[self.surrogate]
         both = np.zeros((2, lists.n_rows))
@@ -84,7 +84,7 @@ class PartialAUC(Objective):
         )
         both *= weight
         slopes = both[surrogate.slope]
-        return lists.restore((np.where(lists.codes == 1, -slopes, slopes), both[1]))
+        return lists, np.where(lists.codes == 1, -slopes, slopes), both[1]
 
 
 def _hinge(

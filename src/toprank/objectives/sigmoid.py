@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from toprank.objectives._base import FloatArray, Objective, Rows
+from toprank.objectives._base import FloatArray, Rows
 from toprank.objectives._gains import gains_of, ideal_gains
-from toprank.objectives._lists import RankedLists, ranked_lists
+from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.pair_sums import ranked_sums
 from toprank.tasks import run_tasks
 
@@ -73,7 +73,7 @@ def _check_alpha(alpha: float) -> None:
 
 
 @dataclass(frozen=True)
-class APSigmoid(Objective):
+class APSigmoid(ListObjective):
     r"""Average precision with sigmoids for indicators (SGBAPsig), in the time of a sort.
 
     With :math:`S_{ij} = sig(\alpha (f_j - f_i))`, and for each positive i
@@ -120,7 +120,7 @@ class APSigmoid(Objective):
         share = lists.query_share / np.maximum(lists.totals[:, 1], 1e-300)
         return ranks.weight * lists.per_place(share, ranks.places)
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
         lists = ranked_lists(rows, n_levels=2, scale=self.alpha)
         ranks = _SmoothRanks.of(lists)
         share = self._row_share(ranks)
@@ -139,11 +139,11 @@ class APSigmoid(Objective):
         # copies stay in, so that the Hessian of a weighted row is the sum over its copies.
         apart = np.maximum(others + by_positives - 0.5 * lift, 0.0)
         hessian[ranks.places] = self.alpha**2 * (by_negatives + 3.0 * apart)
-        return lists.restore((gradient, hessian))
+        return lists, gradient, hessian
 
 
 @dataclass(frozen=True)
-class NDCGSigmoid(Objective):
+class NDCGSigmoid(ListObjective):
     r"""NDCG at ranks counted with sigmoids, for graded relevance.
 
     .. math:: L = 1 - \frac{1}{IDCG} \sum_i \frac{2^{rel_i} - 1}{\log_2(1 + k_i)}, \qquad
@@ -192,7 +192,7 @@ class NDCGSigmoid(Objective):
         discount = 1.0 / np.log2(1.5 + ranks.among + ranks.against)
         return float(any_relevant) - float(parts @ discount)
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
         ranks, parts, _ = self._prepare(rows)
         after = 1.5 + ranks.among + ranks.against  # 1 + k_i; a row ties with itself at 1/2
         push = parts * math.log(2.0) / (after * np.log(after) ** 2)  # dL/dk_i
@@ -204,4 +204,4 @@ class NDCGSigmoid(Objective):
         gradient[ranks.places] = self.alpha * (terms - own)
         apart = np.maximum(terms + own - 0.5 * push, 0.0)
         hessian[ranks.places] = self.alpha**2 * apart
-        return ranks.lists.restore((gradient, hessian))
+        return ranks.lists, gradient, hessian
