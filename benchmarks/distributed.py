@@ -67,7 +67,10 @@ def main() -> None:
     half_way = options.rows
     scores = np.random.default_rng(1).normal(size=half_way) + y[:half_way]
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.ERROR,
     )
     with cluster, Client(cluster) as client:
         names = list(objectives.OBJECTIVES)

@@ -25,7 +25,7 @@ def client(tmp_path_factory):
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=str(tmp_path_factory.mktemp("dask")),
         )
         with cluster, distributed.Client(cluster) as client:

@@ -49,7 +49,7 @@ def test_dask_grows_the_same_forest(data) -> None:
     settings = {"n_estimators": 4, "random_state": 3}
     here = RankingForest(**settings).fit(X, y).decision_function(X_test)
     client = distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
     )
     with client, joblib.parallel_config(backend="dask"):
         there = RankingForest(**settings).fit(X, y)
