@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toprank import tasks
-from toprank.tasks import run_halves, run_tasks
+from toprank.tasks import at_most, run_halves, run_tasks, thread_count
 
 
 @pytest.fixture(params=[1, 2])
@@ -39,9 +39,26 @@ def test_short_lists_stay_in_this_thread() -> None:
     assert run_tasks([threading.get_ident] * 2, n_rows=10) == [threading.get_ident()] * 2
 
 
+def test_one_job_is_one_thread(monkeypatch) -> None:
+    monkeypatch.setattr(tasks, "_ROWS_FOR_THREADS", 0)
+    monkeypatch.setattr(tasks, "_available_cpus", lambda: 2)
+    here = [threading.get_ident()] * 2
+    with at_most(1):
+        assert run_tasks([threading.get_ident] * 2, n_rows=10) == here
+    assert run_tasks([threading.get_ident] * 2, n_rows=10) != here
+
+
 def test_errors_come_through(n_cpus: int) -> None:
     def fail() -> None:
         raise ValueError("no such row")
 
     with pytest.raises(ValueError, match="no such row"):
         run_tasks([fail, fail], n_rows=10)
+
+
+def test_thread_counts():
+    assert thread_count(1) == 1
+    assert thread_count(None) == thread_count(-1) >= 1
+    assert thread_count(-100) == 1
+    with pytest.raises(ValueError, match="n_jobs"):
+        thread_count(0)

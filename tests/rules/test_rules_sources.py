@@ -17,7 +17,7 @@ from toprank.rules.clauses import ClauseSource, TableRefiner, simplified
 from toprank.rules.search import Limits, climb
 from toprank.rules.source import draw_seed
 from toprank.rules.stumps import StumpSource
-from toprank.rules.workers import Workers, thread_count
+from toprank.rules.workers import Workers
 
 
 def mixed_table(rng, n=150):
@@ -213,14 +213,6 @@ def test_threads_do_not_change_the_sums(rng):
     assert alone.rules == together.rules
     assert threaded.rules == single.rules
     assert threaded.score == single.score
-
-
-def test_thread_counts():
-    assert thread_count(1) == 1
-    assert thread_count(None) == thread_count(-1) >= 1
-    assert thread_count(-100) == 1
-    with pytest.raises(ValueError, match="n_jobs"):
-        thread_count(0)
 
 
 # -- clauses ---------------------------------------------------------------------------------------

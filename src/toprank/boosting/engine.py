@@ -29,6 +29,7 @@ from toprank.boosting.validation import EarlyStopping, Metric
 from toprank.columns import Columns
 from toprank.objectives import Objective
 from toprank.objectives._base import checked_rows
+from toprank.tasks import at_most
 
 __all__ = ["Boosted", "Round", "Settings", "boost"]
 
@@ -102,7 +103,8 @@ def boost(
     stopping = EarlyStopping(patience)
     try:
         for number in range(1, settings.n_estimators + 1):
-            run.round()
+            with at_most(settings.n_jobs):
+                run.round()
             value = None
             if validation is not None and metric is not None:
                 value = metric(validation, run.validation_scores)

@@ -19,7 +19,8 @@ from toprank.rules.bins import Bins, boolean_columns
 from toprank.rules.boosted import BoostedRules, Depths
 from toprank.rules.checks import check_parameters
 from toprank.rules.scoring import KeptRound, PathLookup, score_expression, select_score
-from toprank.rules.workers import Workers, thread_count
+from toprank.rules.workers import Workers
+from toprank.tasks import thread_count
 
 __all__ = ["RuleEnsemble"]
 

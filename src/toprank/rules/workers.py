@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["Workers", "thread_count"]
+from toprank.tasks import thread_count
 
-
-def thread_count(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` stands for: None and -1 are all cores, -2 all but one."""
-    cores = os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use 1 for one thread or -1 for all cores")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+__all__ = ["Workers"]
 
 
 class Workers:

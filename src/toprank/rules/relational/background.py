@@ -18,7 +18,7 @@ from toprank.rule import Scalar, quote_identifier
 from toprank.rules.relational.kinds import common_type, kind_of
 from toprank.rules.relational.modes import Predicate
 from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
-from toprank.rules.workers import thread_count
+from toprank.tasks import thread_count
 
 __all__ = ["UNSEEN", "Background"]
 
