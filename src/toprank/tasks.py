@@ -21,14 +21,15 @@ _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` stands for: None and -1 are all cores, -2 all but one.
+    """How many threads `n_jobs` stands for: None and -1 are all cores that this process may use, -2 all but
+    one.
 
     Examples
     --------
     >>> thread_count(3)
     3
     """
-    cores = os.cpu_count() or 1
+    cores = _available_cpus()
     if n_jobs is None:
         return cores
     if n_jobs == 0:

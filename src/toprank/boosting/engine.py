@@ -147,7 +147,8 @@ class _Run:
         )
         newton = settings.step == "newton"
         self.cached = newton and len(data.y) >= _MANY_ROWS
-        self.rows = self.matrix if self.cached else row_matrix(data.X, self.matrix)
+        if not self.cached:
+            self.rows = row_matrix(data.X, self.matrix)
         parameters = {
             **settings.trees,
             "eta": settings.learning_rate if newton else 1.0,

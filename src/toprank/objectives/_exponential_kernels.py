@@ -11,10 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from toprank._pair_tiles import tile_exp
-
-LANES = {"reassoc", "contract", "nsz", "nnan"}
-"""Sums may be taken in any order, so that several rows are added up at once."""
+from toprank._pair_tiles import LANES, tile_exp
 
 _LOWEST = -1.7e308
 _TILE = 512

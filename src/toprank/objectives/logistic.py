@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
+from toprank._pair_tiles import LANES
 from toprank.objectives._base import FloatArray, Objective, Rows
-from toprank.objectives._exponential_kernels import LANES
 
 __all__ = ["Logistic"]
 

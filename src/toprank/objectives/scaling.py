@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from toprank.objectives._exponential_kernels import LANES
+from toprank._pair_tiles import LANES
 
 __all__ = ["scale_for_trees"]
 
