@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from toprank import pair_sums
 from toprank.pair_sums import hinge_sums, ranked_sums, sigmoid_sums, softplus_sums
+from toprank.parallel import run_tasks
 from toprank.ranking import RankedQueries
-from toprank.tasks import run_tasks
 
 SCAN, DOUBLE_LOOP = 0, 10**12  # pairs_per_row that force the one way or the other
 

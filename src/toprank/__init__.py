@@ -11,14 +11,17 @@ from typing import Any
 from toprank._version import __version__
 from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
 
-_SUBMODULES = ("datasets", "metrics", "objectives", "persistence", "report", "selection")
+_SUBMODULES = (
+    "boosting", "datasets", "distributed", "margin", "metrics", "objectives", "persistence", "report",
+    "rules", "selection", "shortlisting", "trees",
+)  # fmt: skip
 _FUNCTIONS = {
     "SGBAP": "toprank.boosting",
     "SGBAPsig": "toprank.boosting",
     "LambdaMART": "toprank.boosting",
     "RelationalData": "toprank.rules.relational.data",
     "Mode": "toprank.rules.relational.modes",
-    "show_versions": "toprank._versions",
+    "show_versions": "toprank._version",
     "save": "toprank.persistence",
     "load": "toprank.persistence",
     "to_onnx": "toprank.persistence.onnx_export",

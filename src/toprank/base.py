@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 
 from toprank.columns import Columns, as_frame, is_table
 from toprank.ranking import RankedList
+from toprank.validation import PARAMETER_CONSTRAINTS
 
 __all__ = ["BaseRanker", "InputChecks", "TrainingData"]
 
@@ -67,6 +68,7 @@ class InputChecks:
 
     columns_: Columns
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETER_CONSTRAINTS
     _accepts_missing = False
     _accepts_categories = False
     _accepts_sparse = False
@@ -89,6 +91,7 @@ class InputChecks:
 
         Rows of weight zero are dropped unless the learner wants to see them.
         """
+        self._validate_params()
         X = self._check_rows(X, reset=True)
         y = self._check_labels(y)
         check_consistent_length(X, y)

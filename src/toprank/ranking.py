@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from toprank.tasks import run_halves
+from toprank.parallel import run_halves
 
 __all__ = ["RankedList", "RankedQueries", "descending_order", "order_by_code"]
 

@@ -39,7 +39,7 @@ WRAPPERS: dict[str, str] = {
 # Transformers to put before a ranker.
 TRANSFORMERS: dict[str, str] = {
     "TreePathEmbedding": "toprank.margin.tree_path",
-    "TableEncoder": "toprank.selection.encoder",
+    "TableEncoder": "toprank.encoding",
 }
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import brier_score_loss
 from toprank import metrics
 from toprank.metrics import METRICS, Interval, compare, interval
 from toprank.metrics._bootstrap import ListSample, TableSample, seed_of
-from toprank.metrics._inputs import binary_rows, graded_rows
+from toprank.validation import binary_rows, graded_rows
 
 
 def draw(seed: int, positives: int = 60, negatives: int = 240, decimals: int = 1):

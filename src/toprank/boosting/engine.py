@@ -29,7 +29,7 @@ from toprank.boosting.validation import EarlyStopping, Metric
 from toprank.columns import Columns
 from toprank.objectives import Objective
 from toprank.objectives._base import checked_rows
-from toprank.tasks import at_most
+from toprank.parallel import limit_threads
 
 __all__ = ["Boosted", "Round", "Settings", "boost"]
 
@@ -103,7 +103,7 @@ def boost(
     stopping = EarlyStopping(patience)
     try:
         for number in range(1, settings.n_estimators + 1):
-            with at_most(settings.n_jobs):
+            with limit_threads(settings.n_jobs):
                 run.round()
             value = None
             if validation is not None and metric is not None:

@@ -1,4 +1,4 @@
-"""What a ranking is worth.
+"""Ranking metrics.
 
 Every metric is ``f(y_true, scores, *, sample_weight=None, pos_label=None, ...)``; `evaluate`
 computes them all from one sort, `interval` and `compare` say how sure a figure is.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from toprank.metrics._evaluate import evaluate
-from toprank.metrics._registry import METRICS
+from toprank.metrics._registry import METRICS, find_metric
 from toprank.metrics.classes import multiclass_auc, multiclass_precision, per_class_auc
 from toprank.metrics.gain import mean_average_precision, mean_reciprocal_rank, ndcg
 from toprank.metrics.intervals import Comparison, Interval, compare, interval
@@ -39,6 +39,7 @@ __all__ = [
     "average_precision",
     "compare",
     "evaluate",
+    "find_metric",
     "get_scorer",
     "hit_rate",
     "instability",

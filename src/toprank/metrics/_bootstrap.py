@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from toprank.metrics._inputs import BinaryRows, GradedRows
 from toprank.metrics._lists import QueryTable, Staircase, mean_over_queries
 from toprank.ranking import RankedList
+from toprank.validation import BinaryRows, GradedRows
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics._bootstrap import ListSample, TableSample, seed_of
-from toprank.metrics._inputs import binary_rows, check_choice, graded_rows
 from toprank.metrics._lists import mean_over_queries
 from toprank.metrics._registry import METRICS, Metric, find_metric, is_graded, takes_list
 from toprank.metrics.intervals import (
@@ -18,6 +17,7 @@ from toprank.metrics.intervals import (
     has_delong,
     percentiles,
 )
+from toprank.validation import binary_rows, check_choice, graded_rows
 
 __all__ = ["evaluate"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import _kernels, _query_kernels
-from toprank.metrics._inputs import GradedRows, binary_rows, graded_rows
 from toprank.ranking import RankedList, RankedQueries
+from toprank.validation import GradedRows, binary_rows, graded_rows
 
 SKIPPED_ALL = (
     "No query has a row of a positive class, so no query can be scored: check the labels and qid."

@@ -11,7 +11,7 @@ import numpy as np
 
 from toprank.metrics import classes, gain, precision, roc, top
 from toprank.metrics._bootstrap import CustomSample, ListSample, TableSample
-from toprank.metrics._inputs import (
+from toprank.validation import (
     binary_rows,
     check_labels,
     check_lengths,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import _query_kernels
-from toprank.metrics._inputs import check_choice, check_range
 from toprank.metrics._lists import QueryTable, mean_over_queries, query_table
+from toprank.validation import check_choice, check_range
 
 __all__ = ["multiclass_auc", "multiclass_precision", "per_class_auc"]
 

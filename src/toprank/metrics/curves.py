@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._inputs import check_choice
 from toprank.metrics._lists import Staircase, staircase
+from toprank.validation import check_choice
 
 __all__ = ["ranking_curve"]
 

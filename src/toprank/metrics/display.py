@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._inputs import check_choice, check_range
 from toprank.metrics._lists import Staircase, staircase
 from toprank.metrics.curves import CURVES
 from toprank.metrics.precision import recall_precision_area_core
 from toprank.metrics.roc import partial_auc_core, roc_auc_core
 from toprank.metrics.top import precision_at_k_core
+from toprank.validation import check_choice, check_range
 
 __all__ = ["RankingCurveDisplay"]
 

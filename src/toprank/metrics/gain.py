@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import _kernels, _query_kernels
-from toprank.metrics._inputs import check_choice, check_length
 from toprank.metrics._lists import QueryTable, Staircase, mean_over_queries, query_table
+from toprank.validation import check_choice, check_length
 
 __all__ = ["mean_average_precision", "mean_reciprocal_rank", "ndcg"]
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from toprank.metrics._bootstrap import ListSample, seed_of
 from toprank.metrics._delong import auc_covariance, normal_interval, structural_components
-from toprank.metrics._inputs import check_choice
 from toprank.metrics._registry import prepare
 from toprank.metrics.roc import roc_auc_core
+from toprank.validation import check_choice
 
 __all__ = ["Comparison", "Interval", "compare", "interval"]
 

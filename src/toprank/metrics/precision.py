@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from toprank.metrics import _kernels
-from toprank.metrics._inputs import check_share
 from toprank.metrics._lists import Staircase, staircase
+from toprank.validation import check_share
 
 __all__ = [
     "average_precision",

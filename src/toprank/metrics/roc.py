@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import _kernels
-from toprank.metrics._inputs import (
+from toprank.metrics._lists import Staircase, staircase
+from toprank.validation import (
     check_choice,
     check_labels,
     check_lengths,
@@ -20,7 +21,6 @@ from toprank.metrics._inputs import (
     check_share,
     check_weight,
 )
-from toprank.metrics._lists import Staircase, staircase
 
 __all__ = ["partial_auc", "preference_auc", "roc_auc", "two_way_partial_auc"]
 

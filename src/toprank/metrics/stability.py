@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from toprank.metrics._inputs import check_choice, check_scores
 from toprank.ranking import descending_order
+from toprank.validation import check_choice, check_scores
 
 __all__ = ["instability"]
 

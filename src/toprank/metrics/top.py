@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from toprank.metrics import _kernels, _query_kernels
-from toprank.metrics._inputs import check_choice, check_length, check_share
 from toprank.metrics._lists import QueryTable, Staircase, mean_over_queries, query_table, staircase
+from toprank.validation import check_choice, check_length, check_share
 
 __all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "precision_at_k"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from toprank.objectives._base import FloatArray, Objective, Rows, scaled_slopes
+from toprank.parallel import run_halves
 from toprank.ranking import RankedQueries
-from toprank.tasks import run_halves
 
 __all__ = ["ListObjective", "RankedLists", "query_codes", "ranked_lists"]
 

@@ -16,7 +16,7 @@ from numba import njit
 from toprank.binned_sums import Grid
 from toprank.objectives._base import FloatArray, Objective, checked_rows
 from toprank.objectives.scaling import scale_for_trees
-from toprank.tasks import run_halves
+from toprank.parallel import run_halves
 
 __all__ = ["binned_gradient_hessian"]
 

@@ -13,7 +13,7 @@ from numba import njit
 from toprank.objectives._base import FloatArray, Rows
 from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.pair_sums import ranked_hinge_sums, ranked_sums
-from toprank.tasks import run_tasks
+from toprank.parallel import run_tasks
 
 __all__ = ["PartialAUC"]
 

@@ -12,7 +12,7 @@ from toprank.objectives._base import FloatArray, Rows
 from toprank.objectives._gains import gains_of, ideal_gains
 from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
 from toprank.pair_sums import ranked_sums
-from toprank.tasks import run_tasks
+from toprank.parallel import run_tasks
 
 __all__ = ["APSigmoid", "NDCGSigmoid"]
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from toprank import metrics
 from toprank.metrics._bootstrap import ListSample
-from toprank.metrics._inputs import BinaryRows
 from toprank.metrics.intervals import _delong, percentiles
 from toprank.metrics.precision import average_precision_core
 from toprank.report.resamples import Resampler, n_affordable
 from toprank.report.rows import ReportRows
+from toprank.validation import BinaryRows
 
 __all__ = ["quality_over_time", "time_blocks"]
 

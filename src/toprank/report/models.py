@@ -9,9 +9,9 @@ import numpy as np
 
 from toprank.metrics import METRICS
 from toprank.metrics._bootstrap import ListSample
-from toprank.metrics._inputs import BinaryRows
 from toprank.metrics.intervals import percentiles
 from toprank.report.rows import ReportRows
+from toprank.validation import BinaryRows
 
 __all__ = ["COMPARED", "compare_on_rows", "from_comparison", "holm"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._inputs import binary_rows, check_lengths, check_scores
 from toprank.report.plain import plain
+from toprank.validation import binary_rows, check_lengths, check_scores
 
 __all__ = ["ReportRows", "check_rows"]
 

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import TrainingData
 from toprank.columns import as_frame, is_table
+from toprank.parallel import thread_count
 from toprank.rules.bins import Bins, boolean_columns
 from toprank.rules.boosted import BoostedRules, Depths
 from toprank.rules.checks import check_parameters
 from toprank.rules.scoring import KeptRound, PathLookup, score_expression, select_score
 from toprank.rules.workers import Workers
-from toprank.tasks import thread_count
 
 __all__ = ["RuleEnsemble"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from toprank.tasks import thread_count
+from toprank.parallel import thread_count
 
 __all__ = ["Workers"]
 

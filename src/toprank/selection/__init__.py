@@ -1,8 +1,9 @@
 """Comparing models by repeated, grouped or time-ordered cross-validation."""
 
+from toprank.encoding import TableEncoder
+from toprank.folds import Split, Splits, make_splits
 from toprank.selection.compare import compare_models
 from toprank.selection.comparison import ModelComparison, Recommendation
-from toprank.selection.encoder import TableEncoder
 from toprank.selection.models import (
     DEFAULT_MODELS,
     MODELS,
@@ -11,7 +12,6 @@ from toprank.selection.models import (
     make_model,
     training_rows,
 )
-from toprank.selection.splits import Split, Splits, make_splits
 from toprank.selection.statistics import corrected_interval, holm
 
 __all__ = [

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from toprank.folds import Split, Splits, _check_classes, make_splits
 from toprank.progress import progress
 from toprank.selection import figures
 from toprank.selection.comparison import ModelComparison
 from toprank.selection.models import DEFAULT_MODELS, YARDSTICK, make_model
 from toprank.selection.runs import Rows, Runs, as_rows, run_splits
-from toprank.selection.splits import Split, Splits, _check_classes, _codes, make_splits, time_axis
+from toprank.validation import check_gap, check_groups, check_length, check_range, check_time
 
 __all__ = ["compare_models"]
 
@@ -150,7 +151,6 @@ def compare_models(
 def _check_settings(
     time_budget: float | None, k: float | None, fpr: Any, level: float, n_resamples: int
 ) -> None:
-    from toprank.metrics._inputs import check_length, check_range
     from toprank.metrics.intervals import check_level, check_resamples
 
     check_level(level)
@@ -196,13 +196,14 @@ def _rows(
     n_rows = len(positive)
     if table.shape[0] != n_rows:
         raise ValueError(f"X has {table.shape[0]} rows but y has {n_rows} labels")
-    codes = None if groups is None else _codes(groups, n_rows)
-    queries = None if qid is None else _codes(qid, n_rows)
+    codes = None if groups is None else check_groups(groups, n_rows)
+    queries = None if qid is None else check_groups(qid, n_rows)
     if codes is None:
         codes = queries
     elif queries is not None and _pairs_of(codes, queries) > len(np.unique(queries)):
         raise ValueError("a query has rows in several groups; then it cannot be kept whole")
-    when, distance = (None, None) if time is None else time_axis(time, gap, n_rows)
+    when = None if time is None else check_time(time, n_rows)
+    distance = None if when is None else check_gap(gap, when)
     if time is None and gap is not None:
         raise ValueError("gap needs time: without it there is no order to keep a distance in")
     weight = None if sample_weight is None else _weights(sample_weight, n_rows)

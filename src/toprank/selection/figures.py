@@ -9,7 +9,7 @@ import numpy as np
 
 from toprank.metrics import METRICS
 from toprank.metrics._bootstrap import Job, ListSample
-from toprank.metrics._inputs import BinaryRows
+from toprank.validation import BinaryRows
 
 __all__ = ["NAMES", "Part", "figures_of", "resampled_figures"]
 

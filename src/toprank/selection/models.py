@@ -121,7 +121,7 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
     """
     from sklearn.pipeline import Pipeline
 
-    from toprank.selection.encoder import TableEncoder
+    from toprank.encoding import TableEncoder
 
     candidate = find_candidate(name)
     kind = estimator(candidate.estimator)

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank.columns import as_frame, is_table
+from toprank.folds import Split
 from toprank.selection.models import training_rows
-from toprank.selection.splits import Split
 
 __all__ = ["Rows", "Runs", "run_splits"]
 

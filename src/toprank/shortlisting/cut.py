@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._inputs import binary_rows
 from toprank.shortlisting.bounds import effective_rows, share_interval
 from toprank.shortlisting.costs import Costs, optimism
 from toprank.shortlisting.cut_rules import RULES, inside, positive_number
 from toprank.shortlisting.staircase import Staircase
+from toprank.validation import binary_rows
 
 __all__ = ["Cut", "choose_cut", "cut_stairs"]
 

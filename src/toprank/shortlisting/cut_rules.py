@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._inputs import check_share
 from toprank.shortlisting.bounds import at_least, at_most, effective_rows, lower_share, upper_share
 from toprank.shortlisting.costs import Costs, cheapest
 from toprank.shortlisting.staircase import Staircase
+from toprank.validation import check_share
 
 __all__ = ["RULES", "Choice", "fallback_tests", "inside", "positive_number", "tried_lists"]
 

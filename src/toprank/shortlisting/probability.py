@@ -10,10 +10,10 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from toprank.metrics._inputs import binary_rows, check_scores
 from toprank.ranking import descending_order
 from toprank.shortlisting.bounds import effective_rows, lower_share, share_interval, upper_share
 from toprank.shortlisting.staircase import Staircase
+from toprank.validation import binary_rows, check_scores
 
 __all__ = ["METHODS", "ProbabilityMap", "probability_bounds", "top_calibration"]
 

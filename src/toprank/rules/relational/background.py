@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from toprank.parallel import thread_count
 from toprank.rule import Scalar, quote_identifier
 from toprank.rules.relational.kinds import common_type, kind_of
 from toprank.rules.relational.modes import Predicate
 from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
-from toprank.tasks import thread_count
 
 __all__ = ["UNSEEN", "Background"]
 

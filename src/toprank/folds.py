@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from toprank.validation import check_gap, check_groups, check_time
 
 __all__ = ["Split", "Splits", "make_splits"]
 
@@ -102,75 +103,15 @@ def make_splits(
     """
     _check_counts(n_splits, n_repeats)
     positive = _check_classes(y)
-    codes = None if groups is None else _codes(groups, len(positive))
+    codes = None if groups is None else check_groups(groups, len(positive))
     if time is not None:
-        when, distance = time_axis(time, gap, len(positive))
-        return _time_splits(positive, when, distance, codes, n_splits)
+        when = check_time(time, len(positive))
+        return _time_splits(positive, when, check_gap(gap, when), codes, n_splits)
     if gap is not None:
         raise ValueError("gap needs time: without it there is no order to keep a distance in")
     if codes is not None:
         return _grouped_splits(positive, codes, n_splits, n_repeats, random_state)
     return _stratified_splits(positive, n_splits, n_repeats, random_state)
-
-
-def time_axis(time: Any, gap: Any, n_rows: int) -> tuple[np.ndarray, Any]:
-    """Times as numbers that can be compared, and the gap in the same units.
-
-    Dates become nanoseconds since 1970 (whole numbers, so that equal times stay equal).
-    """
-    values = pd.Series(time).reset_index(drop=True)
-    if len(values) != n_rows:
-        raise ValueError(f"time has {len(values)} entries for {n_rows} rows")
-    if values.isna().any():
-        raise ValueError(
-            f"time is missing in {int(values.isna().sum())} rows; fill it in or drop those rows"
-        )
-    if pd.api.types.is_timedelta64_dtype(values.dtype):
-        values = pd.Timestamp(0) + values
-    if not pd.api.types.is_numeric_dtype(values.dtype):
-        return _dates(values), 0 if gap is None else _nanoseconds(gap)
-    if isinstance(gap, timedelta | np.timedelta64):
-        raise TypeError("gap is a timedelta but time holds numbers; give gap in the same units")
-    whole = pd.api.types.is_integer_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype)
-    # differences of narrow whole numbers would wrap around
-    when = values.to_numpy(dtype=np.int64 if whole else np.float64)
-    if not np.isfinite(when).all():
-        raise ValueError("time holds infinite values; every row needs its place in time")
-    return when, _not_negative(0 if gap is None else gap)
-
-
-def _dates(values: pd.Series) -> np.ndarray:
-    """Dates, or text or objects that read as dates, as nanoseconds since 1970.
-
-    Text must be in the order of ISO 8601: of 03/04/2024 nobody can say which day it is.
-    """
-    try:
-        read = pd.to_datetime(values, utc=True, format="ISO8601")
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"time is neither numbers nor dates such as 2024-12-31 or 2024-12-31T23:59:59 (type "
-            f"{values.dtype}): {str(error).splitlines()[0]}"
-        ) from None
-    return read.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-
-
-def _nanoseconds(gap: Any) -> int:
-    """A gap between dates; numbers count days."""
-    try:
-        number = isinstance(gap, int | float | np.number) and not isinstance(gap, np.timedelta64)
-        length = pd.Timedelta(float(gap), unit="D") if number else pd.Timedelta(gap)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"gap must be a timedelta or a number of days, got {gap!r}") from error
-    if length is pd.NaT:
-        raise ValueError("gap is missing (NaT)")
-    return int(_not_negative(length).as_unit("ns").value)
-
-
-def _not_negative(gap: Any) -> Any:
-    zero = pd.Timedelta(0) if isinstance(gap, timedelta) else 0
-    if not gap >= zero:
-        raise ValueError(f"gap must not be negative, got {gap!r}")
-    return gap
 
 
 def _check_counts(n_splits: Any, n_repeats: Any) -> None:
@@ -193,19 +134,6 @@ def _check_classes(y: Any) -> np.ndarray:
             f"{', '.join(map(str, known[:5].tolist()))}"
         )
     return labels == known[1]
-
-
-def _codes(groups: Any, n_rows: int) -> np.ndarray:
-    """Groups as numbers 0, 1, ..."""
-    codes = pd.factorize(pd.Series(groups).to_numpy())[0]
-    if len(codes) != n_rows:
-        raise ValueError(f"groups has {len(codes)} entries for {n_rows} rows")
-    if (codes < 0).any():
-        raise ValueError(
-            f"{int((codes < 0).sum())} rows have no group; every row needs one (a group of its own "
-            "if it belongs to nobody else)"
-        )
-    return codes
 
 
 def _both(positive: np.ndarray, rows: np.ndarray) -> bool:

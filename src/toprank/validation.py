@@ -1,19 +1,60 @@
-"""Checks shared by every metric: raw arrays in, clean arrays out, the same errors everywhere.
+"""Checks of labels, scores, weights, queries, times, ranges and parameters: the same errors everywhere.
 
-Rows of zero weight are left out here, so that nothing later has to think of them.
+Rows of zero weight are left out of metrics here, so that nothing later has to think of them.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+__all__ = [
+    "PARAMETER_CONSTRAINTS",
+    "BinaryRows",
+    "GradedRows",
+    "Interval",
+    "StrOptions",
+    "binarize",
+    "binary_rows",
+    "check_choice",
+    "check_gap",
+    "check_groups",
+    "check_labels",
+    "check_length",
+    "check_lengths",
+    "check_queries",
+    "check_range",
+    "check_scores",
+    "check_share",
+    "check_time",
+    "check_weight",
+    "graded_rows",
+]
 
 # Read-only arrays (every column of a pandas table) would make the kernels compile a second time.
 WRITABLE: tuple[Literal["C"], Literal["W"]] = ("C", "W")
+
+# Ranges of the parameters that several estimators share, in scikit-learn's own declarations.
+PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+    "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
 ONE_CLASS = (
     "A ranking metric needs both classes: rows to be found and rows to be passed over. "
     "Check the labels, pos_label and, in cross-validation, that the folds are stratified."
@@ -158,6 +199,101 @@ def check_queries(qid: Any) -> np.ndarray:
     if queries.dtype.kind == "f" and not _all_finite(queries):
         raise ValueError("qid has missing values: every row belongs to one query.")
     return queries
+
+
+def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray:
+    """Groups as codes 0, 1, ... in the order in which they appear; every row needs one."""
+    from pandas import Series, factorize
+
+    codes = factorize(Series(groups).to_numpy())[0]
+    if len(codes) != n_rows:
+        raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows")
+    if (codes < 0).any():
+        raise ValueError(
+            f"{name} is missing in {int((codes < 0).sum())} rows; every row needs one (one of its own "
+            "if it belongs to nobody else)"
+        )
+    return codes
+
+
+def check_time(time: Any, n_rows: int | None = None, name: str = "time") -> np.ndarray:
+    """Times that can be compared: datetime64[ns] for dates (those with a zone in UTC), or numbers.
+
+    Text must be in the order of ISO 8601: of 03/04/2024 nobody can say which day it is.
+
+    Examples
+    --------
+    >>> check_time(["2024-12-31", "2025-01-01T12:00"])
+    array(['2024-12-31T00:00:00.000000000', '2025-01-01T12:00:00.000000000'],
+          dtype='datetime64[ns]')
+    """
+    import pandas as pd
+
+    values = pd.Series(time).reset_index(drop=True)
+    if n_rows is not None and len(values) != n_rows:
+        raise ValueError(f"{name} has {len(values)} entries for {n_rows} rows")
+    missing = values.isna()
+    if missing.any():
+        raise ValueError(
+            f"{name} is missing in {int(missing.sum())} rows, the first of them row "
+            f"{int(np.argmax(missing)) + 1}; fill it in or drop those rows"
+        )
+    if pd.api.types.is_timedelta64_dtype(values.dtype):
+        values = pd.Timestamp(0) + values
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        whole = pd.api.types.is_integer_dtype(values.dtype) or pd.api.types.is_bool_dtype(
+            values.dtype
+        )
+        # differences of narrow whole numbers would wrap around
+        numbers = values.to_numpy(dtype=np.int64 if whole else np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"{name} holds infinite values; every row needs its place in time")
+        return numbers
+    if not pd.api.types.is_datetime64_any_dtype(values.dtype):
+        values = _read_dates(values, name)
+    if getattr(values.dtype, "tz", None) is not None:
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    return values.to_numpy().astype("datetime64[ns]")
+
+
+def _read_dates(values: Any, name: str) -> Any:
+    """Text or objects as dates, or an error that names the first cell that is not one."""
+    import pandas as pd
+
+    read = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
+    if read.isna().any():
+        row = int(np.argmax(read.isna().to_numpy()))
+        raise ValueError(
+            f"{name} holds {str(values.iloc[row])[:60]!r} in row {row + 1}, which is neither a number "
+            "nor a date such as 2024-12-31 or 2024-12-31T23:59:59"
+        )
+    return read
+
+
+def check_gap(gap: Any, time: np.ndarray) -> Any:
+    """The least distance in time between training and test rows, in the units of checked times.
+
+    Between dates a number counts days.
+    """
+    import pandas as pd
+
+    if time.dtype.kind != "M":
+        if isinstance(gap, timedelta | np.timedelta64):
+            raise TypeError("gap is a timedelta but time holds numbers; give gap in the same units")
+        length = 0 if gap is None else gap
+        if not length >= 0:
+            raise ValueError(f"gap must not be negative, got {gap!r}")
+        return length
+    try:
+        number = isinstance(gap, int | float | np.number) and not isinstance(gap, np.timedelta64)
+        length = pd.Timedelta(float(gap), unit="D") if number else pd.Timedelta(gap or 0)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"gap must be a timedelta or a number of days, got {gap!r}") from error
+    if length is pd.NaT:
+        raise ValueError("gap is missing (NaT)")
+    if length < pd.Timedelta(0):
+        raise ValueError(f"gap must not be negative, got {gap!r}")
+    return length.as_unit("ns").to_timedelta64()
 
 
 def check_lengths(**columns: Any) -> None:

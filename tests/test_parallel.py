@@ -7,14 +7,14 @@ import threading
 import numpy as np
 import pytest
 
-from toprank import tasks
-from toprank.tasks import at_most, run_halves, run_tasks, thread_count
+from toprank import parallel
+from toprank.parallel import limit_threads, run_halves, run_tasks, thread_count
 
 
 @pytest.fixture(params=[1, 2])
 def n_cpus(request, monkeypatch) -> int:
-    monkeypatch.setattr(tasks, "_ROWS_FOR_THREADS", 0)
-    monkeypatch.setattr(tasks, "_available_cpus", lambda: request.param)
+    monkeypatch.setattr(parallel, "_ROWS_FOR_THREADS", 0)
+    monkeypatch.setattr(parallel, "available_cores", lambda: request.param)
     return request.param
 
 
@@ -40,10 +40,10 @@ def test_short_lists_stay_in_this_thread() -> None:
 
 
 def test_one_job_is_one_thread(monkeypatch) -> None:
-    monkeypatch.setattr(tasks, "_ROWS_FOR_THREADS", 0)
-    monkeypatch.setattr(tasks, "_available_cpus", lambda: 2)
+    monkeypatch.setattr(parallel, "_ROWS_FOR_THREADS", 0)
+    monkeypatch.setattr(parallel, "available_cores", lambda: 2)
     here = [threading.get_ident()] * 2
-    with at_most(1):
+    with limit_threads(1):
         assert run_tasks([threading.get_ident] * 2, n_rows=10) == here
     assert run_tasks([threading.get_ident] * 2, n_rows=10) != here
 

@@ -1,0 +1,116 @@
+"""Threads: what `n_jobs` means, and running independent pieces of work in several of them.
+
+The pieces are the same whatever the number of threads, and so is the answer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+from joblib.parallel import get_active_backend
+
+__all__ = ["ThreadPool", "limit_threads", "run_halves", "run_tasks", "thread_count"]
+
+_ROWS_FOR_THREADS = 100_000
+
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` stands for.
+
+    None and -1 are all cores that this process may use, -2 all but one. Inside a worker of joblib (a
+    parallel grid search, say) None and negative numbers are 1, so that the workers do not crowd one
+    another out.
+
+    Examples
+    --------
+    >>> thread_count(3)
+    3
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use 1 for one thread or -1 for all cores")
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    if _inside_joblib_worker():
+        return 1
+    return max(1, available_cores() + 1 + (-1 if n_jobs is None else int(n_jobs)))
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _inside_joblib_worker() -> bool:
+    return bool(getattr(get_active_backend()[0], "nesting_level", 0))
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let `run_tasks` and `run_halves` use no more threads than `n_jobs` stands for in the block."""
+    token = _limit.set(thread_count(n_jobs))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def run_tasks(
+    tasks: Sequence[Callable[[], Any]], n_rows: int, n_threads: int | None = None
+) -> list:
+    """Run independent tasks, in two threads when the list is long; same answer either way.
+
+    Examples
+    --------
+    >>> run_tasks([lambda: 1, lambda: 2], n_rows=10)
+    [1, 2]
+    """
+    if n_threads is None:
+        cores = min(available_cores(), _limit.get() or 2)
+        n_threads = 2 if n_rows >= _ROWS_FOR_THREADS and cores > 1 else 1
+    if n_threads == 1 or len(tasks) < 2:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
+def run_halves(task: Callable[[slice], None], n_rows: int) -> None:
+    """Call a task that treats each row on its own with both halves of the rows."""
+    middle = n_rows // 2
+    halves = slice(None, middle), slice(middle, None)
+    run_tasks([partial(task, half) for half in halves], n_rows)
+
+
+class ThreadPool:
+    """A pool of threads, or none when `n_jobs` stands for one; the answers are the same.
+
+    Examples
+    --------
+    >>> with ThreadPool(2) as pool:
+    ...     pool.map(abs, [-1, 2])
+    [1, 2]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_threads = thread_count(n_jobs)
+        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+
+    def map(self, task: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
+        """Call `task` on every item, in threads, and return the answers in order."""
+        return list((self._pool.map if self._pool else map)(task, items))
+
+    def __enter__(self) -> ThreadPool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
