@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 from relational_worlds import friends
 
-from toprank import Mode, RelationalData, RelationalPRankBoost
+from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
+from toprank.rules.boosters import BoostingRound
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.modes import Predicate, infer_modes
