@@ -58,7 +58,6 @@ class PathLookup:
 
     Attributes
     ----------
-    bins : BinnedColumns
     used : int ndarray
         The columns that the rules look at, ascending; the rows of binned data are in this order.
     columns, members, values : ndarray
@@ -68,7 +67,6 @@ class PathLookup:
     starts : int ndarray
     """
 
-    bins: BinnedColumns
     used: np.ndarray
     columns: np.ndarray
     members: np.ndarray
@@ -100,7 +98,6 @@ class PathLookup:
         used, positions = np.unique(columns, return_inverse=True)
         members = np.array([member for _, member in literals], dtype=np.uint8)
         return cls(
-            bins,
             used,
             positions.astype(np.int64),
             members.reshape(len(literals), N_BINS),
