@@ -14,8 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from toprank.base import TrainingData
 from toprank.columns import is_table
-from toprank.rules.boosted import BoostedRules, Depths
-from toprank.rules.checks import check_parameters
+from toprank.rules.ensemble import BoostedRules, Depths
 from toprank.rules.relational.clause import Clause
 from toprank.rules.relational.coded import encode
 from toprank.rules.relational.coverage import Coverage
@@ -41,18 +40,17 @@ class RelationalEnsemble(BoostedRules):
     max_seconds: float | None
 
     @abstractmethod
-    def _booster(self, source: RelationalSource, train: TrainingData) -> Any:
+    def _booster(self, source: RelationalSource, train: TrainingData, /) -> Any:
         """An iterator of rounds over the training examples."""
 
     def _learn(self, data: Any, y: Any, sample_weight: Any) -> None:
         """The body of every `fit`: check, boost, keep."""
-        check_parameters(self)
+        self._validate_params()
         checked = self._check_examples(data, y, sample_weight)
         random = check_random_state(self.random_state)
-        split_random, search_random = map(
-            np.random.RandomState, random.randint(np.iinfo(np.int32).max, size=2)
-        )
-        train, watched = self._split(checked, split_random)
+        split_seed, search_seed = random.randint(np.iinfo(np.int32).max, size=2).tolist()
+        search_random = np.random.RandomState(search_seed)
+        train, watched = self._split(checked, split_seed)
         background = train.X.background
         with background.threads(self.n_jobs), Coverage(background, train.X.codes()) as coverage:
             source = RelationalSource(train.X, coverage, self._limits(), search_random)

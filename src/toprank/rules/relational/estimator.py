@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 from toprank.base import TrainingData
-from toprank.rules.boosters import STEPS, PRankBooster, RankBooster
-from toprank.rules.checks import check_choice
+from toprank.rules.boosters import (
+    STEPS,
+    VARIANT_CONSTRAINTS,
+    PRankBooster,
+    RankBooster,
+    waits_for_stall,
+)
+from toprank.rules.ensemble import BoostedRules
 from toprank.rules.relational.ensemble import RelationalEnsemble
 from toprank.rules.relational.source import RelationalSource
-from toprank.rules.variants import AreaBoosting
+from toprank.validation import Interval, StrOptions
 
 __all__ = ["RelationalPRankBoost", "RelationalRankBoost"]
 
+CONSTRAINTS = {
+    **BoostedRules._parameter_constraints,
+    "max_depth": [Interval(Integral, 0, None, closed="left")],
+    "recall": [Interval(Integral, 1, None, closed="left")],
+    "lookahead": [Interval(Integral, 0, None, closed="left")],
+}
 
-class RelationalPRankBoost(AreaBoosting, RelationalEnsemble):
+
+class RelationalPRankBoost(RelationalEnsemble):
     """Rank examples by clauses chosen for the area under the recall-precision curve.
 
     PRankBoost [1]_ on first-order clauses. Each round draws a positive example in proportion to its
@@ -81,6 +95,11 @@ class RelationalPRankBoost(AreaBoosting, RelationalEnsemble):
     [1, 0, 0, 0]
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CONSTRAINTS,
+        **VARIANT_CONSTRAINTS,
+    }
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -136,12 +155,14 @@ class RelationalPRankBoost(AreaBoosting, RelationalEnsemble):
         -------
         self : RelationalPRankBoost
         """
-        self._check_variant()
         self._learn(X, y, sample_weight)
         return self
 
-    def _booster(self, source: RelationalSource, train: TrainingData) -> PRankBooster:
-        return self._area_booster(source, train)
+    def _holds_out(self) -> bool:
+        return super()._holds_out() or waits_for_stall(self)
+
+    def _booster(self, source: RelationalSource, train: TrainingData, /) -> PRankBooster:
+        return PRankBooster.of(self, source, train)
 
 
 class RelationalRankBoost(RelationalEnsemble):
@@ -183,6 +204,11 @@ class RelationalRankBoost(RelationalEnsemble):
     >>> print(model.rounds_[0].rules[0])
     good(A) :- size(A,big)
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CONSTRAINTS,
+        "step": [StrOptions(set(STEPS))],
+    }
 
     def __init__(
         self,
@@ -235,11 +261,10 @@ class RelationalRankBoost(RelationalEnsemble):
         -------
         self : RelationalRankBoost
         """
-        check_choice(self, "step", tuple(STEPS))
         self._learn(X, y, sample_weight)
         return self
 
-    def _booster(self, source: RelationalSource, train: TrainingData) -> RankBooster:
+    def _booster(self, source: RelationalSource, train: TrainingData, /) -> RankBooster:
         return RankBooster(
             source,
             train.y,

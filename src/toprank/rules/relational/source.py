@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toprank.rules.curve import SCORES, CurvePath
+from toprank.rules.clauses import SCORES, CurvePath, SearchLimits, draw_seed, greedy_refine
 from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, Saturation
 from toprank.rules.relational.coded import Body, CodedAtom, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.data import RelationalData
 from toprank.rules.relational.queries import TimeUpError
-from toprank.rules.search import Limits, climb
-from toprank.rules.source import SearchPath, draw_seed, total_weights
+from toprank.rules.weak_rankers import SearchPath, total_weights
 
 __all__ = ["RelationalLimits", "RelationalSource"]
 
@@ -90,13 +89,15 @@ class RelationalSource:
         positive = np.ascontiguousarray(y > 0)
         seeds = self.order[positive[self.order]]
         totals = total_weights(y, weights)
-        limits = Limits(self.limits.max_length, self.limits.max_evaluated, self.limits.max_seconds)
+        limits = SearchLimits(
+            self.limits.max_length, self.limits.max_evaluated, self.limits.max_seconds
+        )
         n_evaluated = 0
         for _ in range(self.limits.n_seeds):
             seed = draw_seed(seeds, weights, self.random)
             bottom = self.saturation.of(self.data.background, self.coverage.codes[seed])
             refiner = ClauseRefiner(self, bottom, positive, weights, CurvePath(*totals), score)
-            found = climb(refiner, *totals, score, limits)
+            found = greedy_refine(refiner, *totals, score, limits)
             n_evaluated += refiner.n_evaluated
             if found is not None:
                 return replace(found, n_evaluated=n_evaluated)
