@@ -30,9 +30,9 @@ from toprank import RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
 from toprank.rules.relational.clause import Clause, Constant
-from toprank.rules.relational.coded import Body, CodedAtom, decode
+from toprank.rules.relational.clause import Body, CodedAtom, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
 SPEED_BAR = 100.0
 Step = tuple[Body, list[CodedAtom]]
@@ -73,7 +73,7 @@ def our_answers(data: RelationalData, y: np.ndarray, steps: list[Step]) -> tuple
         with Coverage(data.background, data.codes()) as coverage:
             for body, literals in steps:
                 covered = coverage.mask(body)
-                sets = coverage.literals(body, literals)
+                sets = coverage.cover_literals(body, literals)
                 counts.append(np.stack(coverage.weigh(sets, covered, y > 0, weights), axis=1))
         taken = time.process_time() - start
     return np.concatenate(counts).astype(int), taken

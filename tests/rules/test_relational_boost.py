@@ -18,7 +18,7 @@ from toprank.metrics import average_precision, roc_auc
 from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
 MODELS = {
     "RankBoost": RelationalRankBoost(6, random_state=0),

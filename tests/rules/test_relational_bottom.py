@@ -13,7 +13,7 @@ from relational_worlds import MODES, PREDICATES, VALUES, facts_drawn, friends, w
 
 from toprank import Mode, RelationalData
 from toprank.rules.relational.bottom import MAX_BINDINGS, BottomClause, Partial, Saturation
-from toprank.rules.relational.coded import CodedAtom, decode
+from toprank.rules.relational.clause import CodedAtom, decode
 
 
 def bottom(data: RelationalData, row: int = 0, **limits) -> BottomClause:

@@ -17,9 +17,10 @@ from relational_worlds import friends
 from toprank import Mode, RelationalData
 from toprank.rules.relational.background import UNSEEN
 from toprank.rules.relational.inference import infer_types
-from toprank.rules.relational.kinds import common_type
-from toprank.rules.relational.modes import Predicate, infer_modes
-from toprank.rules.relational.schema_file import read_schema
+from toprank.rules.relational.schema import common_sql_type
+from toprank.rules.relational.inference import infer_modes
+from toprank.rules.relational.schema import Predicate
+from toprank.rules.relational.schema import read_schema
 
 FRIENDS = pd.DataFrame({"a": ["ann", "bob", "ann"], "b": ["bob", "carl", "bob"]})
 SMOKES = pd.DataFrame({"person": ["bob"]})
@@ -268,7 +269,7 @@ def test_schema_files_may_lack_types_or_have_lists_as_one_argument() -> None:
     ],
 )
 def test_kinds_that_join(places: list[str], expected: str) -> None:
-    assert common_type("t", [(f"c{k}", p) for k, p in enumerate(places)]) == expected
+    assert common_sql_type("t", [(f"c{k}", p) for k, p in enumerate(places)]) == expected
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_kinds_that_join(places: list[str], expected: str) -> None:
 )
 def test_kinds_that_do_not_join(places: list[str]) -> None:
     with pytest.raises(ValueError, match=r"do not join|cannot be the argument"):
-        common_type("t", [(f"c{k}", p) for k, p in enumerate(places)])
+        common_sql_type("t", [(f"c{k}", p) for k, p in enumerate(places)])
 
 
 def test_numbers_and_text_of_one_type_compare_as_text() -> None:

@@ -18,10 +18,11 @@ from toprank.rules import rounds
 from toprank.rules.boosters import Round
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.modes import Predicate, infer_modes
-from toprank.rules.relational.queries import Queries, TimeUpError
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
-from toprank.rules.relational.sources import connect
+from toprank.rules.relational.inference import infer_modes
+from toprank.rules.relational.schema import Predicate
+from toprank.rules.relational.background import Queries, TimeUpError
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
+from toprank.rules.relational.background import connect
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 
