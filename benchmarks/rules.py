@@ -25,9 +25,10 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from toprank.rules.bins import Bins
+
 from benchmarks.common import medians, report, seconds
 from toprank import GreedyPAUC, PAUCBoost, PNormPush, PRankBoost, RankBoost
-from toprank.rules.bins import Bins
 from toprank.rules.boosters import initial_weights
 
 STUMPS_BAR, CLAUSES_BAR, SLOPE_BAR = 1.0, 1_000.0, 1.25

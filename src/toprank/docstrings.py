@@ -50,6 +50,30 @@ classes_ : ndarray of shape (2,)
 offset_ : float
     The threshold that was subtracted from the scores.
 """,
+    "clause_limits": """
+max_evaluated : int or None, default=None
+    Stop the search for a clause once so many were scored.
+max_seconds : float or None, default=None
+    Stop the search for a clause after this time; the model then depends on the machine.
+""",
+    "rule_validation": """
+early_stopping_rounds : int or None, default=None
+    Hold out rows, stop when `eval_metric` has not improved for so many rounds, and keep the best round.
+validation_fraction : float, default=0.1
+    Share of the rows of each class that is held out.
+""",
+    "rule_attributes": """
+rules_ : DataFrame
+    The rules, one line each.
+rounds_ : tuple of KeptRound
+    The same as data.
+n_evaluated_ : ndarray
+    Rules scored in each round.
+validation_scores_ : ndarray
+    The metric of the held-out rows after each round, if rows were held out.
+best_iteration_ : int
+    Rounds kept by early stopping.
+""",
     "metric_input": """
 y_true : array-like of shape (n_rows,)
     Labels of two classes; the greater one is positive unless `pos_label` names it.

@@ -14,8 +14,6 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData, RelationalPRankBoost
-from toprank.rules import rounds
-from toprank.rules.boosters import Round
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.inference import infer_modes
@@ -184,13 +182,13 @@ def test_a_signal_in_the_middle_of_a_query_keeps_the_rounds(
 def test_a_progress_bar_is_shown_when_asked_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    shown, bar = [], rounds.progress
+    shown, bar = [], stopping.progress
 
     def watched(total, label, enabled):
         shown.append((total, label, bool(enabled)))
         return bar(total, label, enabled)
 
-    monkeypatch.setattr(rounds, "progress", watched)
+    monkeypatch.setattr(stopping, "progress", watched)
     data, y = friends()
     RelationalPRankBoost(3, random_state=0).fit(data, y)
     assert capfd.readouterr() == ("", "")
@@ -226,7 +224,7 @@ def test_rounds_with_a_byte_for_every_example_are_not_kept(
 
     def counted(self, *arguments):
         gc.collect()
-        alive.append(sum(isinstance(thing, Round) for thing in gc.get_objects()))
+        alive.append(sum(isinstance(thing, BoostingRound) for thing in gc.get_objects()))
         return best(self, *arguments)
 
     monkeypatch.setattr(RelationalSource, "best", counted)

@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import pair_loss
 from scipy.optimize import minimize_scalar
+from toprank.rules.bins import Bins
+from toprank.rules.curve import CurvePath
+from toprank.rules.source import SearchPath
+from toprank.rules.stumps import StumpSource
 
 from toprank import PNormPush, RankBoost
 from toprank.columns import Columns
-from toprank.rules.bins import Bins
 from toprank.rules.boosters import (
     PRankBooster,
     RankBooster,
@@ -22,9 +25,6 @@ from toprank.rules.boosters import (
     rank_values,
 )
 from toprank.rules.clauses import ClauseSource
-from toprank.rules.curve import CurvePath
-from toprank.rules.source import SearchPath
-from toprank.rules.stumps import StumpSource
 
 
 def rows(rng, n=120, share=0.25):

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toprank.rules.rounds import EarlyStopping, hold_out, run_rounds, watch_metric
 
 from toprank import PAUCBoost, PNormPush, PRankBoost, RankBoost
 from toprank.metrics import average_precision, partial_auc, recall_precision_area
 from toprank.rules import clauses
-from toprank.rules.rounds import EarlyStopping, hold_out, run_rounds, watch_metric
 
 MODELS = {
     "RankBoost": RankBoost(15, random_state=0),

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import in_range, smooth_partial_auc
+from toprank.rules.bins import Bins
+from toprank.rules.smooth_pauc import SmoothPartialAUC
+from toprank.rules.splines import SplineBasis
 
 from toprank import GreedyPAUC, PAUCBoost
 from toprank.columns import Columns
 from toprank.metrics import partial_auc
-from toprank.rules.bins import Bins
-from toprank.rules.smooth_pauc import SmoothPartialAUC
-from toprank.rules.splines import SplineBasis
 
 RANGES = [(0.0, 1.0), (0.0, 0.1), (0.05, 0.3), (0.3, 0.31), (0.2, 1.0)]
 

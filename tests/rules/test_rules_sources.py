@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import best_stump_strength, curve_area, greedy_clause
-
-from toprank.columns import Columns
-from toprank.rule import Literal, Rule
 from toprank.rules.bins import MISSING, OTHER, Bins, boolean_columns
-from toprank.rules.boosters import initial_weights
-from toprank.rules.clauses import ClauseSource, TableRefiner, simplified
 from toprank.rules.search import Limits, climb
 from toprank.rules.source import draw_seed
 from toprank.rules.stumps import StumpSource
 from toprank.rules.workers import Workers
+
+from toprank.columns import Columns
+from toprank.rule import Literal, Rule
+from toprank.rules.boosters import initial_weights
+from toprank.rules.clauses import ClauseSource, TableRefiner, simplified
 
 
 def mixed_table(rng, n=150):

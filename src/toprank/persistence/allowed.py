@@ -20,7 +20,7 @@ RECORDS: dict[str, str] = {
     "Columns": "toprank.columns",
     "Literal": "toprank.rule",
     "Rule": "toprank.rule",
-    "rules.Bins": "toprank.rules.bins",
+    "BinnedColumns": "toprank.rules.binned",
     "KeptRound": "toprank.rules.scoring",
     "Variable": "toprank.rules.relational.clause",
     "Constant": "toprank.rules.relational.clause",

@@ -116,9 +116,8 @@ def _boosters(model: Any, n_columns: int) -> None:
 
 
 def _rule_bins(model: Any, n_columns: int) -> None:
-    same = (
-        type(model.bins_).__name__ == "Bins" and model.bins_.columns.names == model.columns_.names
-    )
+    known = type(model.bins_).__name__ == "BinnedColumns"
+    same = known and model.bins_.columns.names == model.columns_.names
     require(bool(same), "the bins of a model are for other columns")
 
 

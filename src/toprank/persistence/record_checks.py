@@ -312,7 +312,7 @@ SPLITS: dict[str, Callable[[Any], int]] = {
 CHECKS: dict[str, Callable[[Any], None]] = {
     "Columns": _columns,
     "Rule": _rule,
-    "rules.Bins": _rule_bins,
+    "BinnedColumns": _rule_bins,
     "KeptRound": _kept_round,
     "Clause": _clause,
     "Schema": _schema,

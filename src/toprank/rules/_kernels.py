@@ -1,21 +1,20 @@
-"""Compiled loops of the rules: weights, histograms, rules over binned rows."""
+"""Numba kernels of boosted rules: weights, histograms, literals and rules over binned rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-N_BINS = 256
-MISSING = 255  # the bin of missing cells
-OTHER = 254  # of categories without a bin of their own
+from toprank.binning import MISSING, OTHER
+
 SMALLEST = 1e-290  # smaller weights would become subnormal numbers, which are very slow
 
 
 @njit(cache=True, nogil=True)
-def reweigh(
+def update_weights(
     weights, positive, depth, positive_factors, negative_factors, total_positives, total_negatives
 ):
-    """Multiply weights by a factor of their class and depth, then rescale each class to its total.
+    """Multiply weights by the factor of their class and depth, then rescale each class to its total.
 
     In place. Returns the sums of both classes before the rescaling, over their totals.
     """
@@ -35,49 +34,27 @@ def reweigh(
 
 
 @njit(cache=True, nogil=True)
-def fill_bins(cells, tables, is_category, codes, start):
-    """Bins of a block of cells (n_columns, n_block), written to `codes[:, start:]`.
-
-    The bin of a number is how many of the cut points (ascending, padded with infinity to 256) lie below
-    it: eight halvings without a branch. A category has the position of its code, if it is there.
-    """
-    n_columns, n_block = cells.shape
-    for j in range(n_columns):
-        cuts = tables[j]
-        for i in range(n_block):
-            x = cells[j, i]
-            low = 0
-            for half in (128, 64, 32, 16, 8, 4, 2, 1):
-                low += half if cuts[low + half - 1] < x else 0
-            if np.isnan(x):
-                low = MISSING
-            elif is_category[j] and cuts[low] != x:
-                low = OTHER
-            codes[j, start + i] = low
-
-
-@njit(cache=True, nogil=True)
 def signed_weights(positive, weights, signed):
-    """Weights of the positives, minus the weights of the negatives."""
+    """Write the weights of positives, and minus the weights of negatives, to `signed`."""
     for i in range(len(weights)):
         signed[i] = weights[i] if positive[i] else -weights[i]
 
 
 @njit(cache=True, nogil=True)
-def histograms(codes, values, sums, first, last):
-    """Sums of `values` by bin for the columns from `first` to before `last`.
+def histograms(codes, rows, values, sums, first, last):
+    """Add `values` to the sums by bin of the columns from `first` to before `last`.
 
-    Four columns at a time: the four additions of a row do not wait for one another.
+    `values[k]` belongs to row `rows[k]`, or to row k where `rows` is None (compiled on its own). Four
+    columns at a time: the four additions of a row do not wait for one another.
     """
     n = len(values)
-    for j in range(first, last):
-        sums[j, :] = 0.0
     j = first
     while j + 4 <= last:
         code0, code1, code2, code3 = codes[j], codes[j + 1], codes[j + 2], codes[j + 3]
         sum0, sum1, sum2, sum3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
-        for i in range(n):
-            value = values[i]
+        for k in range(n):
+            i = k if rows is None else rows[k]
+            value = values[k]
             sum0[code0[i]] += value
             sum1[code1[i]] += value
             sum2[code2[i]] += value
@@ -85,8 +62,9 @@ def histograms(codes, values, sums, first, last):
         j += 4
     while j < last:
         code0, sum0 = codes[j], sums[j]
-        for i in range(n):
-            sum0[code0[i]] += values[i]
+        for k in range(n):
+            i = k if rows is None else rows[k]
+            sum0[code0[i]] += values[k]
         j += 1
 
 
@@ -104,7 +82,7 @@ def cover(codes, member, weights, positive, depth):
 
 @njit(cache=True, nogil=True)
 def row_hashes(codes):
-    """A 64-bit number of the bins of each row (FNV-1a): equal rows have equal numbers."""
+    """Hash the bins of each row to 64 bits (FNV-1a)."""
     n_columns, n = codes.shape
     hashes = np.full(n, np.uint64(14695981039346656037))
     for j in range(n_columns):
@@ -114,30 +92,8 @@ def row_hashes(codes):
 
 
 @njit(cache=True, nogil=True)
-def row_histograms(codes, rows, values, sums, first, last):
-    """Sums by bin over some rows; `values[k]` belongs to row `rows[k]`."""
-    n = len(rows)
-    j = first
-    while j + 4 <= last:
-        code0, code1, code2, code3 = codes[j], codes[j + 1], codes[j + 2], codes[j + 3]
-        sum0, sum1, sum2, sum3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
-        for k in range(n):
-            i, value = rows[k], values[k]
-            sum0[code0[i]] += value
-            sum1[code1[i]] += value
-            sum2[code2[i]] += value
-            sum3[code3[i]] += value
-        j += 4
-    while j < last:
-        code0, sum0 = codes[j], sums[j]
-        for k in range(n):
-            sum0[code0[rows[k]]] += values[k]
-        j += 1
-
-
-@njit(cache=True, nogil=True)
-def thresholds(positive_sums, negative_sums, seed_codes, n_cuts, is_category):
-    """Class weights under every literal that is true of a seed row.
+def literal_weights(positive_sums, negative_sums, seed_codes, n_cuts, is_category):
+    """Sum the class weights under every literal that is true of a seed row.
 
     A column of numbers has one literal for each cut point: "at most" from the seed's bin on, "above"
     before it. A category, or a missing cell, has one. Returns column, cut, positives, negatives.
@@ -179,7 +135,7 @@ def thresholds(positive_sums, negative_sums, seed_codes, n_cuts, is_category):
 
 @njit(cache=True, nogil=True)
 def count_depths(depth, positive, sample_weight, n_depths):
-    """Weight of the positives and of the negatives at each depth of a path."""
+    """Sum the weights of negatives (column 0) and positives (1) at each depth of a path."""
     counts = np.zeros((n_depths, 2))
     for i in range(len(depth)):
         counts[depth[i], 1 if positive[i] else 0] += sample_weight[i]
@@ -188,7 +144,7 @@ def count_depths(depth, positive, sample_weight, n_depths):
 
 @njit(cache=True, nogil=True)
 def walk_paths(codes, columns, members, values, starts, scores, first, last):
-    """Add to `scores` what every round gives the rows from `first` to before `last`.
+    """Add the values of every round to the scores of the rows from `first` to before `last`.
 
     The literals of round t are those from `starts[t]` to before `starts[t + 1]`. A row passes them one
     after the other until one fails, and gets the value of the last one it passed.

@@ -1,8 +1,8 @@
 """Boosting of weak rankers: weights, steps, and what is kept of each search.
 
 The boosters know a source only through `source.best(y, weights, score)`. Each is an iterator of
-`Round`s; whoever runs it decides when to stop (`toprank.rules.rounds`). In every round positives and
-negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
+`BoostingRound`s; whoever runs it decides when to stop (`toprank.stopping.run_rounds`). In every round
+positives and negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
 
     v1 *= exp(-alpha h),    v0 *= exp(push alpha h),    each rescaled to its total.
 """
@@ -11,33 +11,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from toprank.rules._kernels import count_depths, reweigh
-from toprank.rules.curve import CurvePath
-from toprank.rules.source import SearchPath, WeakRankerSource, total_weights
+from toprank.base import TrainingData
+from toprank.rules._kernels import count_depths, update_weights
+from toprank.rules.clauses import CurvePath
+from toprank.rules.weak_rankers import SearchPath, WeakRankerSource, total_weights
+from toprank.stopping import EarlyStopping
+from toprank.validation import Interval, StrOptions
 
 __all__ = [
     "STEPS",
     "VARIANTS",
+    "VARIANT_CONSTRAINTS",
+    "Booster",
+    "BoostingRound",
     "PRankBooster",
     "RankBooster",
-    "Round",
     "bound_step",
     "exact_path_step",
     "exact_step",
     "initial_weights",
     "rank_values",
+    "waits_for_stall",
 ]
 
-CLIP = 1e-6  # shares and correlations nearer than this to their ends would make steps endless
+CLIP = 1e-6  # shares and correlations nearer than this to their ends would make steps infinite
+STALL_ROUNDS = 10  # rounds without a better validation metric after which mix4 switches
 
 
 @dataclass(frozen=True)
-class Round:
+class BoostingRound:
     """One weak ranker of an ensemble and its step.
 
     The weak ranker gives a row `levels[k]` when `rules[k]` is the most specific of its nested rules
@@ -69,19 +77,19 @@ class Round:
     log_loss: float
 
     def values(self, depth: np.ndarray) -> np.ndarray:
-        """What the round adds to the score of rows with so many covering rules."""
+        """Return what the round adds to the score of rows with so many covering rules."""
         return rank_values(depth, self.levels, self.step)
 
 
 def rank_values(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
-    """Contribution `step * h` of rows from how many of the nested rules cover them."""
+    """Return what a round adds to rows, `step * h`, from how many of its nested rules cover them."""
     return (step * np.concatenate([[0.0], levels]))[depth]
 
 
 def initial_weights(
     y: np.ndarray, sample_weight: np.ndarray | None, total_negatives: float
 ) -> np.ndarray:
-    """Sample weights rescaled: positives sum to 1, negatives to `total_negatives`."""
+    """Rescale sample weights: positives sum to 1, negatives to `total_negatives`."""
     weights = (
         np.ones(len(y)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
     )
@@ -90,7 +98,7 @@ def initial_weights(
 
 
 def exact_step(p: float, q: float, push: float = 1.0) -> float:
-    """Step that minimises the loss along h in {0, 1}.
+    """Return the step that minimises the loss along h in {0, 1}.
 
     alpha = ln(p (1 - q) / (q (1 - p))) / (push + 1), with p and q the shares of the positives' and of
     the negatives' weight where h = 1 (Rudin 2009 for push > 1; Freund et al. 2003 for push = 1).
@@ -101,7 +109,7 @@ def exact_step(p: float, q: float, push: float = 1.0) -> float:
 
 
 def bound_step(p: float, q: float, push: float = 1.0) -> float:
-    """Step that minimises Freund's bound: alpha = ln((1 + r)/(1 - r)) / 2 with r = p - q.
+    """Return the step that minimises Freund's bound: alpha = ln((1 + r)/(1 - r)) / 2, r = p - q.
 
     With a push the negatives move `push` times as fast; the same bound gives 2 / (push + 1) of it.
     """
@@ -114,7 +122,7 @@ def _bounded(r: float) -> float:
 
 
 def exact_path_step(levels: np.ndarray, positives: np.ndarray, negatives: np.ndarray) -> float:
-    """Step that minimises the loss over pairs along a path.
+    """Return the step that minimises the loss over pairs along a path.
 
     The loss (sum p exp(-alpha h)) (sum q exp(alpha h)) is convex in its logarithm, whose derivative
     is the mean of h under the negatives' shifted weights minus that under the positives'.
@@ -147,7 +155,17 @@ STEPS: dict[str, Callable[[float, float, float], float]] = {
 }
 
 
-class RankBooster:
+class Booster(Iterator[BoostingRound]):
+    """Learns one weak ranker each time it is asked for the next round.
+
+    StopIteration: the source of weak rankers has none left.
+    """
+
+    def observe(self, stopping: EarlyStopping) -> None:
+        """Look at the validation metric after a round; most boosters do not care."""
+
+
+class RankBooster(Booster):
     """RankBoost.B and the p-norm push: rounds on a source of {0, 1} weak rankers.
 
     Loss: R = sum over negatives k of (sum over positives i of exp(-(f_i - f_k)))^push, which
@@ -184,11 +202,8 @@ class RankBooster:
         self.weights = initial_weights(y, sample_weight, 1.0)
         self.log_loss = 0.0  # of R over its value at f = 0
 
-    def __iter__(self) -> Iterator[Round]:
-        return self
-
-    def __next__(self) -> Round:
-        """Learn one weak ranker. StopIteration: the source has none left."""
+    def __next__(self) -> BoostingRound:
+        """Learn one weak ranker."""
         found = self.source.best(self.positive, self.weights, "auc")
         if found is None:
             raise StopIteration
@@ -196,11 +211,10 @@ class RankBooster:
         step = self.learning_rate * self.step(p, q, self.push)
         depth = last_rule_only(found)
         steps = step * np.array([0.0, 1.0])
-        sums = reweigh(
-            self.weights, self.positive, depth, np.exp(-steps), np.exp(self.push * steps), 1.0, 1.0
-        )
+        factors = np.exp(-steps), np.exp(self.push * steps)
+        sums = update_weights(self.weights, self.positive, depth, *factors, 1.0, 1.0)
         self.log_loss += self.push * np.log(sums[0]) + np.log(sums[1])
-        return Round(
+        return BoostingRound(
             found.rules[-1:], np.ones(1), step, p - q, found.n_evaluated, depth, self.log_loss
         )
 
@@ -215,9 +229,20 @@ VARIANTS: dict[str, Callable[[int, bool], tuple[str, str]]] = {
     "mix3": lambda t, late: ("clause", "clause") if t % 2 == 0 else ("path", "path"),
     "mix4": lambda t, late: ("path", "clause") if late else ("clause", "clause"),
 }
+#: of the parameters of the estimators that boost on the area under the recall-precision curve
+VARIANT_CONSTRAINTS: dict[str, list[Any]] = {
+    "weak": [StrOptions(set(VARIANTS))],
+    "step": [StrOptions({"area", "exact"})],
+    "switch_at": [Interval(Integral, 0, None, closed="left"), StrOptions({"stall"}), None],
+}
 
 
-class PRankBooster:
+def waits_for_stall(estimator: Any) -> bool:
+    """Return whether an estimator switches when the validation metric stalls."""
+    return estimator.weak == "mix4" and estimator.switch_at == "stall"
+
+
+class PRankBooster(Booster):
     """PRankBoost: rounds that maximise the weighted area under the recall-precision curve.
 
     Positives' weights sum to 1, negatives' to the skew N/P. A round's r is the area that its search
@@ -230,9 +255,9 @@ class PRankBooster:
     y : ndarray of 0/1
     sample_weight : ndarray, optional
     weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}
-    switch_at : int or None
-        mix4 learns as "clause" before this round (counted from 0) and as "mix1" from it on; None waits
-        for a call of `switch`.
+    switch_at : int, "stall" or None
+        mix4 learns as "clause" before this round (counted from 0) and as "mix1" from it on; "stall"
+        switches when the validation metric stalls; None waits for a call of `switch`.
     step : {"area", "exact"}
         alpha from r as above, or the minimum of the loss over pairs along the weak ranker.
     learning_rate : float
@@ -245,7 +270,7 @@ class PRankBooster:
         sample_weight: np.ndarray | None = None,
         *,
         weak: str = "clause",
-        switch_at: int | None = None,
+        switch_at: int | str | None = None,
         step: str = "area",
         learning_rate: float = 1.0,
     ) -> None:
@@ -263,16 +288,32 @@ class PRankBooster:
         self.n_rounds = 0
         self.late = False
 
+    @classmethod
+    def of(cls, estimator: Any, source: WeakRankerSource, train: TrainingData) -> PRankBooster:
+        """Return the booster of the variant that an estimator's parameters name."""
+        switch_at = estimator.switch_at
+        return cls(
+            source,
+            train.y,
+            train.sample_weight,
+            weak=estimator.weak,
+            switch_at=estimator.n_estimators // 2 if switch_at is None else switch_at,
+            step=estimator.step,
+            learning_rate=estimator.learning_rate,
+        )
+
     def switch(self) -> None:
-        """From the next round on, mix4 learns as mix1."""
+        """Let mix4 learn as mix1 from the next round on."""
         self.late = True
 
-    def __iter__(self) -> Iterator[Round]:
-        return self
+    def observe(self, stopping: EarlyStopping) -> None:
+        """Switch once the validation metric has stalled, if that is what `switch_at` says."""
+        if self.switch_at == "stall" and stopping.stalled(STALL_ROUNDS):
+            self.switch()
 
-    def __next__(self) -> Round:
-        """Learn one weak ranker. StopIteration: the source has none left."""
-        if self.switch_at is not None and self.n_rounds >= self.switch_at:
+    def __next__(self) -> BoostingRound:
+        """Learn one weak ranker."""
+        if isinstance(self.switch_at, Integral) and self.n_rounds >= self.switch_at:
             self.switch()
         score, kept = self.variant(self.n_rounds, self.late)
         found = self.source.best(self.positive, self.weights, score)
@@ -281,12 +322,13 @@ class PRankBooster:
         rules, levels, depth = self._keep(found, kept)
         step = self.learning_rate * self._step(found.score, levels, depth)
         steps = step * np.concatenate([[0.0], levels])
-        sums = reweigh(
-            self.weights, self.positive, depth, np.exp(-steps), np.exp(steps), 1.0, self.skew
-        )
+        factors = np.exp(-steps), np.exp(steps)
+        sums = update_weights(self.weights, self.positive, depth, *factors, 1.0, self.skew)
         self.log_loss += np.log(sums[0]) + np.log(sums[1])
         self.n_rounds += 1
-        return Round(rules, levels, step, found.score, found.n_evaluated, depth, self.log_loss)
+        return BoostingRound(
+            rules, levels, step, found.score, found.n_evaluated, depth, self.log_loss
+        )
 
     def _step(self, r: float, levels: np.ndarray, depth: np.ndarray) -> float:
         if self.area_step:
@@ -295,7 +337,7 @@ class PRankBooster:
         return exact_path_step(levels, shares[:, 1], shares[:, 0] / self.skew)
 
     def _keep(self, found: SearchPath, kept: str) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
-        """Rules, levels and depths of what the variant keeps of a search."""
+        """Return rules, levels and depths of what the variant keeps of a search."""
         if kept == "clause":
             return found.rules[-1:], np.ones(1), last_rule_only(found)
         path = CurvePath(1.0, self.skew)
@@ -305,7 +347,7 @@ class PRankBooster:
 
 
 def last_rule_only(found: SearchPath) -> np.ndarray:
-    """Depths when only the best rule of a path is kept."""
+    """Return the depths when only the best rule of a path is kept."""
     if len(found.rules) == 1:
         return found.depth
     return (found.depth == len(found.rules)).astype(np.uint8)

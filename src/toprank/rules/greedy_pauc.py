@@ -1,29 +1,33 @@
-"""The greedy heuristic: a linear score built one coefficient at a time for its partial AUC."""
+"""GreedyPAUC: a linear score built one coefficient at a time for its partial AUC."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from toprank.base import BaseRanker, TrainingData
+from toprank.docstrings import fill_docstring
+from toprank.metrics import partial_auc
 from toprank.progress import progress
-from toprank.rules.checks import check_choice, check_parameters, check_range_of_rates
+from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions, check_range
 
 __all__ = ["GreedyPAUC"]
 
-ANGLES = 24  # tried over the half circle on a sample
-REFINEMENTS = 10  # tried near the best of them
+N_ANGLES = 24  # tried over the half circle on a sample
+N_REFINEMENTS = 10  # tried near the best of them
 SAMPLE_ROWS = 20_000  # of each class
 GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
+@fill_docstring
 class GreedyPAUC(BaseRanker):
     """Rank by a linear combination of the columns, chosen greedily for its partial AUC.
 
-    Starts from the column with the greatest partial AUC, up or down, and takes in one column after the
+    Starts from the column with the greatest partial AUC, up or down, and adds one column after the
     other [1]_: the score so far, f, becomes cos(t) f + sin(t) x for the angle t that maximises the
     empirical partial AUC of the training rows, both scaled to unit variance. Covering the half circle
     covers both forms f + c x and c f + x of the pairwise combination. Columns that do not help are
@@ -32,29 +36,25 @@ class GreedyPAUC(BaseRanker):
 
     Parameters
     ----------
-    fpr : tuple of two floats, default=(0.0, 0.1)
-        The range (a, b) of false positive rates.
+    fpr : tuple (a, b), default=(0.0, 0.1)
+        Range of false positive rates, 0 <= a < b <= 1.
     selection : {"ranked", "greedy"}, default="ranked"
         Which column comes next: the one with the next greatest partial AUC of its own, or the one
         whose combination with the score so far has the greatest (as many more trials as columns).
     n_passes : int, default=1
-        How often all columns are gone through.
-    random_state : int, RandomState or None
-        Draws the sample.
-    verbose : int, default=0
-        Above 0 shows a progress bar.
+        How often all columns are tried.
+    %(random_state)s
+    %(verbose)s
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_columns,)
         Coefficients on the scale of the data as given.
     order_ : ndarray of int
-        The columns in the order in which they were taken in.
+        The columns in the order in which they were added.
     train_scores_ : ndarray
         Partial AUC of the training rows after each of them.
-    classes_ : ndarray of shape (2,)
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -71,6 +71,12 @@ class GreedyPAUC(BaseRanker):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PARAMETER_CONSTRAINTS,
+        "selection": [StrOptions({"ranked", "greedy"})],
+        "n_passes": [Interval(Integral, 1, None, closed="left")],
+    }
+
     def __init__(
         self,
         fpr: tuple[float, float] = (0.0, 0.1),
@@ -86,27 +92,24 @@ class GreedyPAUC(BaseRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyPAUC:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array or table of numbers of shape (n_rows, n_columns)
-        y : array of shape (n_rows,)
-            Two labels; the greater one is the positive class.
-        sample_weight : array of shape (n_rows,), optional
-            A weight of 2 is the row twice, of 0 the row absent.
+        %(X)s
+            Numbers.
+        %(y)s
+        %(sample_weight)s
 
         Returns
         -------
         self : GreedyPAUC
         """
-        check_parameters(self)
-        check_choice(self, "selection", ("ranked", "greedy"))
-        fpr = check_range_of_rates(self)
         data = self._check_training(X, y, sample_weight)
-        random = check_random_state(self.random_state)
-        search = _Search(data, fpr, _sample(data.y, random))
+        sample = _sample_rows(data.y, check_random_state(self.random_state))
+        search = _Search(data, check_range(self.fpr), sample)
         with progress(None, type(self).__name__, enabled=self.verbose) as advance:
             search.start()
             for _ in range(self.n_passes):
@@ -114,7 +117,7 @@ class GreedyPAUC(BaseRanker):
                 while waiting:
                     column = search.best_of(waiting) if self.selection == "greedy" else waiting[0]
                     waiting.remove(column)
-                    search.take_in(column)
+                    search.add(column)
                     advance()
         self.coef_ = search.coefficients
         self.order_ = np.array(search.order, dtype=np.int64)
@@ -127,11 +130,9 @@ class GreedyPAUC(BaseRanker):
 
 
 class _Search:
-    """The score so far and its coefficients."""
+    """The score so far, its coefficients, and the search for the next column."""
 
     def __init__(self, data: TrainingData, fpr: tuple[float, float], sample: np.ndarray) -> None:
-        from toprank.metrics import partial_auc
-
         self.data = data
         self.sample = sample
         self.spread = _spread(data)
@@ -150,12 +151,12 @@ class _Search:
         self.measure: Callable[..., float] = measure
 
     def column(self, j: int, rows: Any = slice(None)) -> np.ndarray:
-        """A column at unit variance (zeros if it is constant)."""
+        """Return a column at unit variance (zeros if it is constant)."""
         cells = np.asarray(self.data.X[rows, j], dtype=np.float64)
         return cells / self.spread[j] if self.spread[j] > 0 else np.zeros_like(cells)
 
     def start(self) -> None:
-        """Take the single column with the greatest partial AUC, up or down."""
+        """Start from the column with the greatest partial AUC, up or down."""
         usable = np.flatnonzero(self.spread > 0).tolist()
         both = [
             (self.measure(sign * self.column(j, self.sample), self.sample), -j, sign)
@@ -169,34 +170,34 @@ class _Search:
         self._set(-negated, 0.0, sign, self.measure(sign * self.column(-negated)))
 
     def ranked_columns(self) -> list[int]:
-        """Columns other than the last one taken in, the greatest partial AUC of their own first."""
+        """Return the columns but the last one added, the greatest partial AUC of their own first."""
         waiting = [j for j in self.single if not self.order or j != self.order[-1]]
         return sorted(waiting, key=lambda j: (-self.single[j], j))
 
     def best_of(self, columns: list[int]) -> int:
-        """The column whose combination with the score so far is best on the sample."""
+        """Return the column whose combination with the score so far is best on the sample."""
         return max(columns, key=lambda j: (self._coarse(j)[1], -j))
 
-    def take_in(self, j: int) -> None:
+    def add(self, j: int) -> None:
         """Add a column at its best angle, if that raises the partial AUC of all rows."""
-        width = np.pi / ANGLES
+        width = np.pi / N_ANGLES
         coarse, _ = self._coarse(j)
         on_sample = self._trial(j, self.sample)
-        near, _ = _refine(on_sample, coarse - width, coarse + width, REFINEMENTS, start=coarse)
+        near = _golden_section(on_sample, coarse - width, coarse + width, start=coarse)
         on_all = self._trial(j, slice(None))
         value, angle = max((on_all(t), t) for t in (near, near - width / 8, near + width / 8))
         if value > self.value + 1e-12:
             self._set(j, np.cos(angle), np.sin(angle), value)
 
     def _trial(self, j: int, rows: Any) -> Callable[[float], float]:
-        """Partial AUC, as a function of the angle, of the combination with a column."""
+        """Return the partial AUC of the combination with a column as a function of the angle."""
         column, unit = self.column(j, rows), self.scores[rows] / self.deviation
         return lambda t: self.measure(np.cos(t) * unit + np.sin(t) * column, rows)
 
     def _coarse(self, j: int) -> tuple[float, float]:
-        """The best of evenly spaced angles on the sample, and its partial AUC there."""
+        """Return the best of evenly spaced angles on the sample, and its partial AUC there."""
         # straight up and straight down leave out the score so far, and are not tried
-        angles = (np.arange(1, ANGLES) / ANGLES - 0.5) * np.pi
+        angles = (np.arange(1, N_ANGLES) / N_ANGLES - 0.5) * np.pi
         trial = self._trial(j, self.sample)
         values = [trial(t) for t in angles]
         best = int(np.argmax(values))
@@ -212,31 +213,30 @@ class _Search:
         self.values.append(value)
 
 
-def _refine(
-    function: Callable[[float], float], low: float, high: float, n_trials: int, *, start: float
-) -> tuple[float, float]:
-    """The best point that a golden-section search for a maximum tries, `start` included."""
-    tried = [(function(start), start)]
+def _golden_section(
+    function: Callable[[float], float], low: float, high: float, *, start: float
+) -> float:
+    """Return the best of the points that a golden-section search for a maximum tries, or `start`."""
+    tried = {start: function(start)}
+
+    def value(point: float) -> float:
+        if point not in tried:
+            tried[point] = function(point)
+        return tried[point]
+
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    tried += [(at_left, left), (at_right, right)]
-    for _ in range(n_trials - 2):
-        if at_left >= at_right:
-            high, right, at_right = right, left, at_left
+    for _ in range(N_REFINEMENTS - 1):
+        if value(left) >= value(right):
+            high, right = right, left
             left = high - GOLDEN * (high - low)
-            at_left = function(left)
-            tried.append((at_left, left))
         else:
-            low, left, at_left = left, right, at_right
+            low, left = left, right
             right = low + GOLDEN * (high - low)
-            at_right = function(right)
-            tried.append((at_right, right))
-    value, point = max(tried)
-    return point, value
+    return max((value, point) for point, value in tried.items())[1]
 
 
-def _sample(y: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Rows on which angles are tried first: all, or as many of each class as are enough."""
+def _sample_rows(y: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """Return the rows on which angles are tried first: all, or up to 20,000 of each class."""
     kept = []
     for rows in (np.flatnonzero(y > 0), np.flatnonzero(y <= 0)):
         few = len(rows) <= SAMPLE_ROWS
@@ -245,7 +245,7 @@ def _sample(y: np.ndarray, random: np.random.RandomState) -> np.ndarray:
 
 
 def _spread(data: TrainingData) -> np.ndarray:
-    """Standard deviation of every column, 0 where it is only rounding."""
+    """Return the standard deviation of every column, 0 where it is only rounding."""
     weight = data.sample_weight
     deviations = np.array([_deviation(data.X[:, j], weight) for j in range(data.X.shape[1])])
     size = np.abs(data.X).max(axis=0)
@@ -253,7 +253,7 @@ def _spread(data: TrainingData) -> np.ndarray:
 
 
 def _deviation(values: np.ndarray, weight: np.ndarray | None) -> float:
-    """Weighted standard deviation."""
+    """Return the weighted standard deviation."""
     values = np.asarray(values, dtype=np.float64)
     mean = np.average(values, weights=weight)
     return float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))

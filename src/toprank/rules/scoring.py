@@ -1,4 +1,4 @@
-"""Ensembles of rules as lookups: scores of binned rows, tables and SQL text."""
+"""Fitted rounds: scores of binned rows, the table of rules, and SQL text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from toprank.binning import N_BINS
+from toprank.parallel import ThreadPool
 from toprank.rule import Literal, Rule, quote_identifier, sql_value
-from toprank.rules._kernels import N_BINS, add_tables, walk_paths
-from toprank.rules.bins import Bins
-from toprank.rules.workers import Workers
+from toprank.rules._kernels import add_tables, walk_paths
+from toprank.rules.binned import BinnedColumns
 
 __all__ = ["KeptRound", "PathLookup", "rules_table", "score_expression", "select_score"]
 
@@ -55,11 +56,19 @@ class KeptRound:
 class PathLookup:
     """Rounds as arrays over binned rows.
 
-    `used` are the columns that the rules look at; the rows of binned data follow it. The literals of
-    round t are `starts[t]` to before `starts[t + 1]`.
+    Attributes
+    ----------
+    bins : BinnedColumns
+    used : int ndarray
+        The columns that the rules look at, ascending; the rows of binned data are in this order.
+    columns, members, values : ndarray
+        Of each literal its column (a position in `used`), the bins in which it holds, and the score of
+        a row that passes it and fails the next. The literals of round t are `starts[t]` to before
+        `starts[t + 1]`.
+    starts : int ndarray
     """
 
-    bins: Bins
+    bins: BinnedColumns
     used: np.ndarray
     columns: np.ndarray
     members: np.ndarray
@@ -67,11 +76,11 @@ class PathLookup:
     starts: np.ndarray
 
     @classmethod
-    def of(cls, bins: Bins, rounds: Sequence[KeptRound]) -> PathLookup:
+    def of(cls, bins: BinnedColumns, rounds: Sequence[KeptRound]) -> PathLookup:
         """Write the rounds as one list of literals.
 
-        Each rule of a path adds literals to the one before it; passing all of them is worth the
-        rule's value, passing a part of them what the rule before was worth.
+        Each rule of a path adds literals to the one before it; a row that passes all of them gets the
+        rule's value, a row that passes a part of them the value of the rule before.
         """
         literals: list[tuple[int, np.ndarray]] = []
         values: list[float] = []
@@ -100,11 +109,11 @@ class PathLookup:
         )
 
     def codes(self, X: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """Bins of the columns that the rules look at."""
+        """Return the bins of the columns that the rules look at."""
         return self.bins.codes(X, only=self.used, n_jobs=n_jobs)
 
-    def scores(self, codes: np.ndarray, workers: Workers | None = None) -> np.ndarray:
-        """Scores of binned rows; rounds that look at one column are added up beforehand."""
+    def scores(self, codes: np.ndarray, pool: ThreadPool) -> np.ndarray:
+        """Score binned rows; rounds that look at one column are added up beforehand."""
         scores = np.zeros(codes.shape[1])
         single = self._one_column()
         tables = self._column_tables(np.flatnonzero(single))
@@ -115,29 +124,24 @@ class PathLookup:
             add_tables(codes, tables, scores, first, last)
             walk_paths(codes, columns, members, values, starts, scores, first, last)
 
-        blocks = range(0, len(scores), CHUNK_ROWS)
-        if workers is None or len(blocks) == 1:
-            for first in blocks:
-                fill(first)
-        else:
-            workers.map(fill, blocks)
+        pool.map(fill, range(0, len(scores), CHUNK_ROWS))
         return scores
 
     def round_scores(self, codes: np.ndarray, t: int) -> np.ndarray:
-        """What round t adds to binned rows."""
+        """Return what round t adds to binned rows."""
         scores = np.zeros(codes.shape[1])
         walk_paths(codes, *self._part(np.array([t])), scores, 0, len(scores))
         return scores
 
     def _one_column(self) -> np.ndarray:
-        """Which rounds have all their literals on one column."""
+        """Return which rounds have all their literals on one column."""
         pairs = zip(self.starts[:-1], self.starts[1:], strict=True)
         return np.array(
             [(self.columns[a:b] == self.columns[a]).all() for a, b in pairs], dtype=bool
         )
 
     def _part(self, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Columns, members, values and starts of some rounds."""
+        """Return columns, members, values and starts of some rounds."""
         lengths = np.diff(self.starts)[rounds]
         kept = [np.arange(self.starts[t], self.starts[t + 1]) for t in rounds]
         index = np.concatenate([np.empty(0, dtype=np.int64), *kept])
@@ -145,7 +149,7 @@ class PathLookup:
         return self.columns[index], self.members[index], self.values[index], starts
 
     def _column_tables(self, rounds: np.ndarray) -> np.ndarray:
-        """Per column and bin, the sum of the values of rounds that look at one column."""
+        """Sum the values of rounds that look at one column by column and bin."""
         tables = np.zeros((len(self.used), N_BINS))
         every_bin = np.arange(N_BINS, dtype=np.uint8)[None, :]
         for t in rounds:
@@ -157,38 +161,28 @@ class PathLookup:
 
 
 def rules_table(rounds: Sequence[KeptRound]) -> pd.DataFrame:
-    """One line for each rule of each round.
+    """Return one line for each rule of each round.
 
     Columns: round (from 1), rule, level (the weak ranker's value), adds (what the rule adds to the
     score of rows it is the most specific rule of), positives and negatives (training weight that it
     covers), precision, r (of the round), n_evaluated (of the round).
     """
-    lines: list[dict[str, Any]] = []
-    for t, kept in enumerate(rounds, start=1):
-        for k, rule in enumerate(kept.rules):
-            positives, negatives = float(kept.positives[k]), float(kept.negatives[k])
-            covered = positives + negatives
-            lines.append(
-                {
-                    "round": t,
-                    "rule": str(rule),
-                    "level": float(kept.levels[k]),
-                    "adds": kept.step * float(kept.levels[k]),
-                    "positives": positives,
-                    "negatives": negatives,
-                    "precision": positives / covered if covered > 0 else np.nan,
-                    "r": kept.score,
-                    "n_evaluated": kept.n_evaluated,
-                }
-            )
-    columns = [
-        "round", "rule", "level", "adds", "positives", "negatives", "precision", "r", "n_evaluated",
-    ]  # fmt: skip
-    return pd.DataFrame(lines, columns=columns)
+    lines = [
+        (t, str(rule), level, kept.step * level, positives, negatives, kept.score, kept.n_evaluated)
+        for t, kept in enumerate(rounds, start=1)
+        for rule, level, positives, negatives in zip(
+            kept.rules, kept.levels, kept.positives, kept.negatives, strict=True
+        )
+    ]
+    columns = ["round", "rule", "level", "adds", "positives", "negatives", "r", "n_evaluated"]
+    table = pd.DataFrame(lines, columns=columns)
+    covered = table["positives"] + table["negatives"]
+    table.insert(6, "precision", (table["positives"] / covered).where(covered > 0))
+    return table
 
 
-def score_expression(rounds: Sequence[KeptRound], offset: float, table: str | None = None) -> str:
-    """The score of a row as an SQL expression.
+def score_expression(rounds: Sequence[KeptRound], offset: float) -> str:
+    """Write the score of a row as an SQL expression.
 
     A sum of CASE expressions, one for each distinct weak ranker; missing cells are NULL.
     """
@@ -196,26 +190,26 @@ def score_expression(rounds: Sequence[KeptRound], offset: float, table: str | No
     for kept in rounds:
         values = kept.step * kept.levels
         terms[kept.rules] = terms.get(kept.rules, 0.0) + values
-    cases = [_case(rules, values, table) for rules, values in terms.items()]
+    cases = [_case(rules, values) for rules, values in terms.items()]
     return _balanced_sum([*cases, sql_value(float(-offset))])
 
 
 def select_score(expression: str, table: str, score: str) -> str:
-    """A query that gives every row of a table with its score."""
+    """Write a query that gives every row of a table with its score."""
     return f"SELECT *,\n  {expression} AS {quote_identifier(score)}\nFROM {quote_identifier(table)}"
 
 
-def _case(rules: tuple[Any, ...], values: np.ndarray, table: str | None) -> str:
-    """The most specific rule that holds decides."""
+def _case(rules: tuple[Any, ...], values: np.ndarray) -> str:
+    """Write one weak ranker: the most specific rule that holds decides."""
     branches = " ".join(
-        f"WHEN {rule.sql(table=table)} THEN {sql_value(float(value))}"
+        f"WHEN {rule.sql()} THEN {sql_value(float(value))}"
         for rule, value in zip(reversed(rules), reversed(values), strict=True)
     )
     return f"CASE {branches} ELSE 0e0 END"
 
 
 def _balanced_sum(terms: list[str]) -> str:
-    """A sum whose parentheses nest to a depth of log2: databases limit how deep they may."""
+    """Write a sum whose parentheses nest to a depth of log2: databases limit how deep they may."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2

@@ -1,0 +1,173 @@
+"""Weak rankers: the interface that boosters know, and stumps.
+
+A source of weak rankers looks at labels and weights and answers with a path of nested rules, from the
+most general refinement to the best rule it found; a stump or a single clause is a path of length one. The
+boosters decide what they keep of it (the last rule, or the whole path) and at which values. What a
+rule is does not matter to them: `toprank.rule.Rule` over tables, clauses over relational data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from toprank.binning import MISSING, OTHER
+from toprank.rule import Literal, Rule
+from toprank.rules._kernels import cover, signed_weights
+from toprank.rules.binned import BinnedRows
+
+__all__ = ["SearchPath", "StumpSource", "WeakRankerSource", "best_candidate", "total_weights"]
+
+TINY = 1e-12  # a signed weight below is rounding
+
+
+@dataclass(frozen=True)
+class SearchPath:
+    """Nested rules from the first refinement of "every row" to the best one found.
+
+    Attributes
+    ----------
+    rules : tuple
+        `rules[k + 1]` covers a part of what `rules[k]` covers. Never empty.
+    depth : uint8 ndarray of shape (n_rows,)
+        How many of the rules cover each training row (0: none, `len(rules)`: the best rule too).
+    positives, negatives : float ndarray of shape (len(rules),)
+        Weight of the positives (negatives) that each rule covers.
+    score : float
+        What the search maximised, at the best rule.
+    n_evaluated : int
+        How many rules were scored to find this path.
+    """
+
+    rules: tuple[Any, ...]
+    depth: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+    score: float
+    n_evaluated: int
+
+
+class WeakRankerSource(Protocol):
+    """Finds weak rankers: stumps, clauses of a table or of relational data."""
+
+    def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
+        """Return the path of rules that ranks best under these weights.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            1 for a positive, 0 for a negative, in the order of the rows the source was made of.
+        weights : float ndarray of shape (n_rows,)
+            Weights of the rows now; the two classes need not have the same total.
+        score : {"auc", "clause", "path"}
+            What the search maximises (`toprank.rules.clauses.SCORES`).
+
+        Returns
+        -------
+        SearchPath or None
+            None when no rule is better than taking every row.
+        """
+
+
+def total_weights(y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the total weight of the positives and of the negatives."""
+    positive = y > 0
+    total_positives = float(weights[positive].sum())
+    return total_positives, float(weights[~positive].sum())
+
+
+def best_candidate(scores: np.ndarray) -> tuple[int, float]:
+    """Return index and score of the best candidate; the first of those equal up to rounding.
+
+    The tolerance makes the choice independent of the order in which rows were summed.
+    """
+    best = float(scores.max())
+    index = int(np.argmax(scores >= best - 1e-11 * max(abs(best), 1e-300)))
+    return index, float(scores[index])
+
+
+class StumpSource:
+    """Stumps over the columns of a binned table: the best single literal.
+
+    A stump h in {0, 1} has r = (positive weight where h = 1) - (negative weight where h = 1), a sum
+    of signed weights, so one histogram of a column gives r of every threshold (RankBoost.B, Freund,
+    Iyer, Schapire & Singer 2003). Both classes must have the same total weight.
+
+    Numbers: `column <= t` or `column > t`, missing cells on the better side. Categories: the subset
+    with the greatest r, which is every category whose positives outweigh its negatives. The literal is
+    written so that r > 0.
+
+    Parameters
+    ----------
+    rows : BinnedRows
+        The training rows.
+    columns : sequence of int, optional
+        The columns to look at; all of them by default.
+    """
+
+    def __init__(self, rows: BinnedRows, columns: Sequence[int] | None = None) -> None:
+        self.rows = rows
+        self.columns = list(range(rows.bins.n_columns)) if columns is None else list(columns)
+        self.n_evaluated = int((rows.bins.n_cuts[self.columns] + 1).sum())
+        self._signed = np.empty(rows.codes.shape[1])
+
+    def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
+        """Return the stump with the greatest |r|; None when every r is 0."""
+        if score != "auc":
+            raise ValueError(f"stumps are searched by 'auc' alone, not by {score!r}")
+        positive = y > 0
+        signed_weights(positive, weights, self._signed)
+        sums = self.rows.sums(self._signed)
+        stumps = [self._best_of_column(j, sums[j]) for j in self.columns]
+        strength = np.array([r for r, _ in stumps])
+        if not len(strength) or strength.max() <= TINY:
+            return None
+        literal = stumps[best_candidate(strength)[0]][1]
+        assert literal is not None
+        column, member = self.rows.bins.members(literal)
+        depth = np.empty(len(weights), dtype=np.uint8)
+        p, q = cover(self.rows.codes[column], member, weights, positive, depth)
+        return SearchPath(
+            (Rule((literal,)),), depth, np.array([p]), np.array([q]), p - q, self.n_evaluated
+        )
+
+    def _best_of_column(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
+        """Return the greatest r of the stumps of a column, and the literal that has it."""
+        if self.rows.bins.is_category[column]:
+            return self._best_subset(column, sums)
+        return self._best_threshold(column, sums)
+
+    def _best_threshold(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
+        bins = self.rows.bins
+        n_cuts = len(bins.cuts[column])
+        missing = float(sums[MISSING])
+        low = np.cumsum(sums[:n_cuts])  # r of "at most" without the missing cells
+        sides = np.concatenate([np.abs(low), np.abs(low + missing), [abs(missing)]])
+        k, strength = best_candidate(sides)
+        if k == 2 * n_cuts:
+            operator = "is missing" if missing > 0 else "is present"
+            return strength, Literal(bins.columns.names[column], operator)
+        cut = k % n_cuts
+        missing_low = k >= n_cuts  # missing cells counted with the low side
+        if low[cut] + (missing if missing_low else 0.0) > 0:
+            return strength, bins.at_most(column, cut, or_missing=missing_low)
+        return strength, bins.above(column, cut, or_missing=not missing_low and missing != 0)
+
+    def _best_subset(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
+        """Return the categories of positive signed weight; those without a bin are all in or all out."""
+        bins = self.rows.bins
+        n_categories = len(bins.cuts[column])
+        inside = sums[:n_categories] > TINY
+        missing, others = bool(sums[MISSING] > TINY), bool(sums[OTHER] > TINY)
+        strength = float(sums[:n_categories][inside].sum() + max(sums[MISSING], 0.0))
+        strength += max(float(sums[OTHER]), 0.0)
+        name = bins.columns.names[column]
+        listed = tuple(bins.category(column, k) for k in np.flatnonzero(inside != others).tolist())
+        if not listed:
+            if others != missing:
+                return strength, Literal(name, "is present" if others else "is missing")
+            return 0.0, None
+        return strength, Literal(name, "not in" if others else "in", listed, missing)
