@@ -29,8 +29,7 @@ from benchmarks.common import SIZES, in_own_process, measured, report, report_gr
 from toprank import RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
-from toprank.rules.relational.clause import Clause, Constant
-from toprank.rules.relational.clause import Body, CodedAtom, decode
+from toprank.rules.relational.clause import Body, Clause, CodedAtom, Constant, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
 

@@ -23,8 +23,17 @@ from relational_worlds import (
 )
 
 from toprank import RelationalData, RelationalPRankBoost, RelationalRankBoost
-from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
-from toprank.rules.relational.clause import CodedAtom, canonical, components, decode, encode
+from toprank.rules.relational.clause import (
+    Atom,
+    Clause,
+    CodedAtom,
+    Constant,
+    Variable,
+    canonical,
+    components,
+    decode,
+    encode,
+)
 from toprank.rules.relational.coverage import Coverage
 
 A, B, C = map(Variable, "ABC")

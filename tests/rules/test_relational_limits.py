@@ -13,14 +13,14 @@ import polars as pl
 import pytest
 from relational_worlds import friends
 
-from toprank import Mode, RelationalData, RelationalPRankBoost
+from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
+from toprank.rules.boosters import BoostingRound
+from toprank.rules.relational.background import Queries, TimeUpError, connect
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.inference import infer_modes
 from toprank.rules.relational.schema import Predicate
-from toprank.rules.relational.background import Queries, TimeUpError
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
-from toprank.rules.relational.background import connect
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 
@@ -51,7 +51,7 @@ def test_wide_tables_of_properties_are_searched_in_no_time() -> None:
 def test_in_wide_tables_keys_and_shared_types_are_inputs() -> None:
     wide = Predicate("p", tuple("abcde"), ("key", "x", "person", "y", "z"))
     distinct = {"a": 50, "b": 20, "c": 30, "d": 2, "e": 50}
-    modes = infer_modes(wide, distinct, 50, named=["person"], shared=["x"])
+    modes = infer_modes(wide, distinct, 50, target_types=["person"], shared_types=["x"])
     assert {mode.kinds.index("+") for mode in modes} == {0, 1, 2, 4}
     alone = infer_modes(wide, dict.fromkeys("abcde", 9), 50)
     assert {mode.kinds.index("+") for mode in alone} == set(range(5))

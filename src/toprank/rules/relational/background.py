@@ -202,7 +202,9 @@ class ArgumentType:
 
     table: str  # (value, code) in DuckDB
     sql_type: str  # in which values are compared
-    columns: tuple[tuple[str, str], ...]  # those of the type, as "table.column", with their SQL types
+    columns: tuple[
+        tuple[str, str], ...
+    ]  # those of the type, as "table.column", with their SQL types
 
 
 class Background:

@@ -44,7 +44,9 @@ class Heads:
     size: int  # how many distinct values there are
     number: np.ndarray  # of each example's values; -1 where an argument is in no fact at all
     lookup: np.ndarray  # from what a query returns to that number
-    table: str | None = None  # (h, v0, v1, ...) for queries to join with, if there are two arguments
+    table: str | None = (
+        None  # (h, v0, v1, ...) for queries to join with, if there are two arguments
+    )
 
     @classmethod
     def of_one(cls, argument: int, codes: np.ndarray) -> Heads:
@@ -186,9 +188,7 @@ class Coverage:
         bound = tuple(sorted(v for v in literal.variables if v < self.n_heads or v in in_body))
         return bound, connected(body, bound, self.n_heads)
 
-    def _keys(
-        self, connections: Sequence[Connection], literals: Sequence[CodedAtom]
-    ) -> list[Body]:
+    def _keys(self, connections: Sequence[Connection], literals: Sequence[CodedAtom]) -> list[Body]:
         """Return the keys of the cache for literals."""
         return [
             canonical([*part, literal], self.n_heads)
@@ -354,7 +354,9 @@ def atom_relation(atom: CodedAtom, wanted: Collection[int], facts: Background) -
     )
 
 
-def estimate(atom: CodedAtom, used: Sequence[int], facts: Background) -> tuple[float, tuple[float, ...]]:
+def estimate(
+    atom: CodedAtom, used: Sequence[int], facts: Background
+) -> tuple[float, tuple[float, ...]]:
     """Return roughly how many facts an atom has in some columns, and distinct values in each."""
     size, distinct = facts.sizes(atom.predicate)
     size = min(size, math.prod(distinct[p] for p in used))
@@ -451,7 +453,9 @@ def eliminate(relations: Sequence[Relation], keep: Collection[str]) -> list[Rela
             and sizes[inner[0]] < MAX_REPEATED_ROWS
         ):
             return remaining
-        variable = min(inner, key=lambda name: (sizes[name], len(_distinct_values(holding[name])), name))
+        variable = min(
+            inner, key=lambda name: (sizes[name], len(_distinct_values(holding[name])), name)
+        )
         others = [relation for relation in remaining if variable not in relation.variables]
         remaining = [*others, joined(holding[variable], variable)]
 

@@ -27,7 +27,7 @@ from toprank.rules.ensemble import BoostedRules, Depths
 from toprank.rules.relational.clause import Clause, encode
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.data import RelationalData
-from toprank.rules.relational.schema import check_reachable
+from toprank.rules.relational.schema import Schema, check_reachable
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
 from toprank.rules.scoring import KeptRound, score_expression, select_score
 from toprank.validation import Interval, StrOptions
@@ -89,6 +89,8 @@ class RelationalPRankBoost(BoostedRules):
     [1, 0, 0, 0]
     """
 
+    schema_: Schema
+    _background_data: RelationalData
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedRules._parameter_constraints,
         **VARIANT_CONSTRAINTS,

@@ -287,9 +287,7 @@ def infer_modes(
     return tuple(modes)
 
 
-def _count_distinct(
-    connection: Any, predicate: Predicate, scan: str
-) -> tuple[dict[str, int], int]:
+def _count_distinct(connection: Any, predicate: Predicate, scan: str) -> tuple[dict[str, int], int]:
     """Return the number of distinct values of each column of a predicate, and of its rows."""
     counts = ", ".join(f"count(DISTINCT {quote_identifier(name)})" for name in predicate.columns)
     *distinct, n_rows = connection.execute(f"SELECT {counts}, count(*) FROM {scan}").fetchone()
