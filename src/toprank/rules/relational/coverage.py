@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numba import njit
 
@@ -65,11 +66,10 @@ class Heads:
     ) -> Heads:
         """Number the distinct values of several arguments and write them to a table."""
         known = (codes >= 0).all(axis=1)
-        keys = _row_keys(codes[known].astype(np.int64))
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        groups = pd.DataFrame(codes[known]).groupby(list(range(len(arguments))), sort=True)
         number = np.full(len(codes), -1, dtype=np.int32)
-        number[known] = inverse
-        distinct = codes[known][first]
+        number[known] = groups.ngroup()
+        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
         every = np.arange(len(distinct), dtype=np.int32)
         rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
         cursor.register(f"new_{table}", pa.table(rows))
@@ -279,23 +279,6 @@ class Coverage:
 def _as_int32(column: Any) -> np.ndarray:
     """Return a result column as a contiguous int32 array."""
     return np.ascontiguousarray(np.ma.getdata(column), dtype=np.int32)
-
-
-def _row_keys(columns: np.ndarray) -> np.ndarray:
-    """Return one integer for each row of codes; rows compare as their integers do.
-
-    The integers are ranks wherever the product of the columns' sizes would not fit.
-    """
-    keys = np.zeros(len(columns), dtype=np.int64)
-    bound = 1
-    for column in columns.T:
-        size = int(column.max(initial=0)) + 1
-        if bound > 2**62 // size:
-            _, keys = np.unique(keys, return_inverse=True)
-            bound = int(keys.max(initial=0)) + 1
-        keys = keys * size + column
-        bound *= size
-    return keys
 
 
 # -- SQL of joins ----------------------------------------------------------------------------------
