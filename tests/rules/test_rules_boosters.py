@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import pair_loss
 from scipy.optimize import minimize_scalar
-from toprank.rules.bins import Bins
-from toprank.rules.curve import CurvePath
-from toprank.rules.source import SearchPath
-from toprank.rules.stumps import StumpSource
 
 from toprank import PNormPush, RankBoost
+from toprank.binning import Bins
 from toprank.columns import Columns
+from toprank.rules.binned import BinnedColumns, BinnedRows
 from toprank.rules.boosters import (
     PRankBooster,
     RankBooster,
@@ -24,7 +22,9 @@ from toprank.rules.boosters import (
     initial_weights,
     rank_values,
 )
-from toprank.rules.clauses import ClauseSource
+from toprank.rules.clauses import ClauseSource, CurvePath
+from toprank.rules.weak_rankers import SearchPath, StumpSource
+from toprank.stopping import EarlyStopping
 
 
 def rows(rng, n=120, share=0.25):
@@ -36,8 +36,9 @@ def rows(rng, n=120, share=0.25):
 
 
 def binned(X, y, weights=None):
-    bins = Bins.of(X, y, weights, Columns.numeric(X.shape[1]))
-    return bins, bins.codes(X)
+    columns = Columns.numeric(X.shape[1])
+    bins = Bins.of(X, columns.is_category, weights, y=y)
+    return BinnedRows(BinnedColumns.named(bins, columns), bins.codes(X))
 
 
 @pytest.mark.parametrize("push", [1.0, 4.0])
@@ -45,12 +46,7 @@ def binned(X, y, weights=None):
 @pytest.mark.parametrize("weak", ["stump", "clause"])
 def test_the_loss_falls_every_round_and_is_the_naive_one(rng, push, step, weak):
     X, y, weights = rows(rng)
-    bins, codes = binned(X, y, weights)
-    source = (
-        StumpSource(bins, codes)
-        if weak == "stump"
-        else ClauseSource(bins, codes, np.random.RandomState(0))
-    )
+    source = {"stump": StumpSource, "clause": ClauseSource}[weak](binned(X, y, weights))
     booster = RankBooster(source, y, weights, push=push, step=step)
     scores, before = np.zeros(len(y)), 0.0
     for _ in range(15):
@@ -72,7 +68,7 @@ def test_a_push_of_one_is_rankboost(rng):
 @pytest.mark.parametrize("push", [1.0, 3.0])
 def test_weights_are_the_shares_of_the_loss(rng, push):
     X, y, sample_weight = rows(rng)
-    booster = RankBooster(StumpSource(*binned(X, y)), y, sample_weight, push=push)
+    booster = RankBooster(StumpSource(binned(X, y)), y, sample_weight, push=push)
     scores = np.zeros(len(y))
     for _ in range(10):
         found = next(booster)
@@ -88,7 +84,7 @@ def test_weights_are_the_shares_of_the_loss(rng, push):
 def test_prankboost_weights_keep_their_totals(rng, weak):
     X, y, sample_weight = rows(rng, n=400, share=0.1)
     positive = y == 1
-    source = ClauseSource(*binned(X, y), np.random.RandomState(0))
+    source = ClauseSource(binned(X, y))
     booster = PRankBooster(source, y, sample_weight, weak=weak, switch_at=5)
     skew = sample_weight[~positive].sum() / sample_weight[positive].sum()
     scores = np.zeros(len(y))
@@ -107,7 +103,7 @@ def test_prankboost_weights_keep_their_totals(rng, weak):
 @pytest.mark.parametrize("weak", ["clause", "path", "mix1", "mix2"])
 def test_prankboost_with_exact_steps_lowers_the_naive_loss(rng, weak):
     X, y, weights = rows(rng)
-    source = ClauseSource(*binned(X, y, weights), np.random.RandomState(0))
+    source = ClauseSource(binned(X, y, weights))
     booster = PRankBooster(source, y, weights, weak=weak, step="exact")
     scores, before = np.zeros(len(y)), 0.0
     for _ in range(10):
@@ -237,12 +233,26 @@ def test_mix4_waits_for_the_switch(one_path):
     assert source.asked == ["clause"] * 3 + ["path"]
 
 
+@pytest.mark.parametrize("greater_is_better", [True, False])
+def test_mix4_switches_when_the_validation_metric_stalls(one_path, greater_is_better):
+    y, source = one_path
+    booster = PRankBooster(source, y, weak="mix4", switch_at="stall")
+    stopping = EarlyStopping(None, greater_is_better)
+    improving = np.arange(4.0) if greater_is_better else -np.arange(4.0)
+    for value in [*improving, *[improving[0]] * 11]:
+        next(booster)
+        stopping.record(value)
+        booster.observe(stopping)
+    # the best of 4 rounds, and 10 without anything better
+    assert source.asked == ["clause"] * 14 + ["path"]
+
+
 def test_a_perfect_rule_has_a_finite_step(rng):
     y = np.r_[np.ones(5), np.zeros(50)]
-    bins, codes = binned(y[:, None] + 0.0, y)
+    table = binned(y[:, None] + 0.0, y)
     for booster in (
-        RankBooster(StumpSource(bins, codes), y, push=4),
-        PRankBooster(ClauseSource(bins, codes, np.random.RandomState(0)), y),
+        RankBooster(StumpSource(table), y, push=4),
+        PRankBooster(ClauseSource(table), y),
     ):
         for _ in range(300):
             found = next(booster)
@@ -261,7 +271,6 @@ def test_rank_values_follow_depth():
 def test_no_stump_can_lower_the_loss_when_the_source_is_empty(seed):
     rng = np.random.default_rng(seed)
     y = np.r_[1.0, 0.0, rng.integers(0, 2, 10)]
-    bins, codes = binned(np.zeros((len(y), 2)), y)
-    booster = RankBooster(StumpSource(bins, codes), y)
+    booster = RankBooster(StumpSource(binned(np.zeros((len(y), 2)), y)), y)
     with pytest.raises(StopIteration):
         next(booster)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_rules import curve_area
-from toprank.rules.curve import SCORES, CurvePath, best_candidate, recall_precision_area
 
 from toprank.metrics import recall_precision_area as ranking_area
+from toprank.rules.clauses import SCORES, CurvePath, recall_precision_area
+from toprank.rules.weak_rankers import best_candidate
 
 SHARE = st.floats(0, 1)
 TOTAL = st.floats(1e-3, 1e3)

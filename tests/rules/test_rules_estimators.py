@@ -13,11 +13,16 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toprank.rules.rounds import EarlyStopping, hold_out, run_rounds, watch_metric
 
 from toprank import PAUCBoost, PNormPush, PRankBoost, RankBoost
-from toprank.metrics import average_precision, partial_auc, recall_precision_area
+from toprank.metrics import (
+    average_precision,
+    list_length_for_recall,
+    partial_auc,
+    recall_precision_area,
+)
 from toprank.rules import clauses
+from toprank.stopping import EarlyStopping, hold_out, run_rounds
 
 MODELS = {
     "RankBoost": RankBoost(15, random_state=0),
@@ -213,12 +218,17 @@ def test_the_metric_of_early_stopping_can_be_chosen(rng):
     for metric in ("roc_auc", "partial_auc", "list_length_for_recall", last_rank):
         model = RankBoost(20, early_stopping_rounds=3, eval_metric=metric, random_state=0)
         assert len(model.fit(frame, y).validation_scores_) >= 1
-    with pytest.raises(ValueError, match=r"eval_metric 'accuracy'.*roc_auc"):
+    with pytest.raises(ValueError, match=r"Unknown metric 'accuracy'.*roc_auc"):
         RankBoost(early_stopping_rounds=3, eval_metric="accuracy").fit(frame, y)
-    worse = watch_metric("list_length_for_recall")
-    assert worse(np.array([1, 0]), np.array([1.0, 0.0])) > worse(
-        np.array([0, 1]), np.array([1.0, 0.0])
-    )
+
+
+@pytest.mark.parametrize("metric", ["list_length_for_recall", list_length_for_recall])
+def test_early_stopping_keeps_the_least_of_a_metric_that_should_be_small(rng, metric):
+    frame, y = hostile_table(rng, 400)
+    model = RankBoost(40, early_stopping_rounds=10, eval_metric=metric, random_state=0)
+    lengths = model.fit(frame, y).validation_scores_
+    assert len(model.rounds_) == model.best_iteration_ == int(np.argmin(lengths)) + 1
+    assert lengths.min() < lengths.max()
 
 
 def test_mix4_switches_when_validation_stalls(rng):
@@ -264,46 +274,60 @@ def test_rounds_stop_when_asked_and_when_the_source_ends():
 
 
 def test_early_stopping_counts_rounds_without_improvement():
-    stopping = EarlyStopping(average_precision, np.array([1, 0]), None, 2)
-    good, bad = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    assert [stopping.update(s) for s in (bad, good, bad, good)] == [False, False, False, True]
-    assert stopping.best_round == 2
+    for greater_is_better, (good, bad) in ((True, (1.0, 0.5)), (False, (0.5, 1.0))):
+        stopping = EarlyStopping(2, greater_is_better)
+        values = (bad, good, bad, good)
+        assert [stopping.record(value) for value in values] == [False, False, False, True]
+        assert (stopping.best_round, stopping.best_value) == (2, good)
 
 
 def test_rows_held_out_have_both_classes():
     y = np.r_[np.ones(3), np.zeros(50)]
-    held = hold_out(y, 0.1, np.random.RandomState(0))
-    assert held[y == 1].sum() == 1
-    assert held[y == 0].sum() == 5
+    held_out = hold_out(y, 0.1, 0)
+    assert held_out[y == 1].sum() == 1
+    assert held_out[y == 0].sum() == 5
     with pytest.raises(ValueError, match="1 positive"):
-        hold_out(np.r_[1, np.zeros(9)], 0.1, np.random.RandomState(0))
+        hold_out(np.r_[1, np.zeros(9)], 0.1, 0)
     with pytest.raises(ValueError, match="validation_fraction"):
-        hold_out(y, 1.5, np.random.RandomState(0))
+        hold_out(y, 1.5, 0)
+
+
+def test_a_fit_holds_out_rows_of_both_classes(rng):
+    frame, y = hostile_table(rng)
+    few = np.r_[np.flatnonzero(y == 1)[:1], np.flatnonzero(y == 0)]
+    with pytest.raises(ValueError, match="1 positive"):
+        RankBoost(early_stopping_rounds=3).fit(frame.iloc[few], y[few])
 
 
 BAD = [
     (RankBoost(0), "n_estimators"),
     (RankBoost(max_bins=256), "max_bins"),
-    (RankBoost(weak="tree"), "weak must be one of 'stump', 'clause'"),
-    (RankBoost(step="long"), "step"),
+    (RankBoost(max_bins=1), "max_bins"),
+    (RankBoost(weak="tree"), r"'weak' parameter of RankBoost must be a str among \{"),
+    (RankBoost(step="long"), "'step' parameter"),
     (RankBoost(learning_rate=0), "learning_rate"),
+    (RankBoost(learning_rate=1.5), "learning_rate"),
+    (RankBoost(max_evaluated=0), "max_evaluated"),
     (RankBoost(early_stopping_rounds=0), "early_stopping_rounds"),
     (RankBoost(n_jobs=0), "n_jobs"),
-    (PNormPush(0.5), "p must be"),
+    (PNormPush(0.5), "'p' parameter of PNormPush must be a float in the range"),
     (PRankBoost(weak="mix9"), "mix4"),
-    (PRankBoost(step="bound"), "step must be one of 'area', 'exact'"),
+    (PRankBoost(step="bound"), r"'step' parameter .*'area'"),
+    (PRankBoost(weak="mix4", switch_at=-1), "switch_at"),
     (PRankBoost(weak="mix4", switch_at="soon"), "switch_at"),
     (PRankBoost(max_length=0), "max_length"),
+    (PRankBoost(max_length=256), "max_length"),
     (PRankBoost(max_seconds=-1), "max_seconds"),
-    (PAUCBoost(fpr=(0.5, 0.1)), "fpr must be two rates"),
-    (PAUCBoost(fpr=0.1), "fpr must be two rates"),
+    (PAUCBoost(fpr=(0.5, 0.1)), "fpr must be a range"),
+    (PAUCBoost(fpr=0.1), "fpr must be a pair"),
+    (PAUCBoost(penalty=-1), "penalty"),
     (PAUCBoost(sigma=0), "sigma"),
     (PAUCBoost(n_knots=2), "n_knots"),
     (PAUCBoost(narrowing=2), "narrowing"),
 ]
 
 
-@pytest.mark.parametrize(("model", "message"), BAD, ids=[message for _, message in BAD])
+@pytest.mark.parametrize(("model", "message"), BAD)
 def test_bad_parameters_are_named(rng, model, message):
     frame, y = hostile_table(rng, 50)
     with pytest.raises(ValueError, match=message):

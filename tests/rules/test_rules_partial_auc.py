@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import in_range, smooth_partial_auc
-from toprank.rules.bins import Bins
-from toprank.rules.smooth_pauc import SmoothPartialAUC
-from toprank.rules.splines import SplineBasis
 
 from toprank import GreedyPAUC, PAUCBoost
+from toprank.binning import Bins
 from toprank.columns import Columns
 from toprank.metrics import partial_auc
+from toprank.rules.binned import BinnedColumns
+from toprank.rules.partial_auc import SmoothPartialAUC, SplineBasis
 
 RANGES = [(0.0, 1.0), (0.0, 0.1), (0.05, 0.3), (0.3, 0.31), (0.2, 1.0)]
 
@@ -133,7 +133,9 @@ def test_the_scale_of_the_smoothing_is_only_a_unit(rng):
 @pytest.fixture
 def basis(rng):
     X = rng.normal(size=(3_000, 1))
-    bins = Bins.of(X, rng.integers(0, 2, 3_000), None, Columns.numeric(1))
+    columns = Columns.numeric(1)
+    bins = Bins.of(X, columns.is_category, y=rng.integers(0, 2, 3_000))
+    bins = BinnedColumns.named(bins, columns)
     return X, bins, SplineBasis.of(bins, 0, 6)
 
 
@@ -164,14 +166,14 @@ def test_splines_span_straight_lines_without_roughness(basis):
     assert np.linalg.eigvalsh(splines.roughness).min() > -1e-10
 
 
-def test_slopes_of_splines_are_inner_products(basis, rng):
+def test_products_with_splines_are_inner_products(basis, rng):
     X, bins, splines = basis
     codes = bins.codes(X)[0]
     values = rng.normal(size=len(X))
     sums = np.bincount(codes, weights=values, minlength=256)
     full = np.column_stack([np.zeros(6), splines.levels])
     expected = full[:, splines.depth_of_bin[codes]] @ values
-    assert splines.slopes(sums) == pytest.approx(expected)
+    assert splines.products(sums) == pytest.approx(expected)
 
 
 def test_a_heavy_penalty_makes_splines_straight(rng):

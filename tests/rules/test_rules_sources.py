@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import best_stump_strength, curve_area, greedy_clause
-from toprank.rules.bins import MISSING, OTHER, Bins, boolean_columns
-from toprank.rules.search import Limits, climb
-from toprank.rules.source import draw_seed
-from toprank.rules.stumps import StumpSource
-from toprank.rules.workers import Workers
 
+from toprank.binning import MISSING, OTHER, Bins
 from toprank.columns import Columns
+from toprank.parallel import ThreadPool
 from toprank.rule import Literal, Rule
+from toprank.rules.binned import BinnedColumns, BinnedRows, boolean_columns
 from toprank.rules.boosters import initial_weights
-from toprank.rules.clauses import ClauseSource, TableRefiner, simplified
+from toprank.rules.clauses import (
+    ClauseSource,
+    SearchLimits,
+    TableRefiner,
+    draw_seed,
+    greedy_refine,
+    simplified,
+)
+from toprank.rules.weak_rankers import StumpSource
 
 
 def mixed_table(rng, n=150):
@@ -38,11 +46,21 @@ def mixed_table(rng, n=150):
     return frame, y
 
 
-def binned(frame, y, weights=None, **options):
+def binned(frame, y, weights=None, *, seed=0, **options):
     columns = Columns.of(frame)
     X = columns.matrix(frame, unseen=-1.0)
-    bins = Bins.of(X, y, weights, columns, is_boolean=boolean_columns(frame), **options)
-    return bins, bins.codes(X)
+    bins = Bins.of(X, columns.is_category, weights, y=y, **options)
+    named = BinnedColumns.named(bins, columns, boolean_columns(frame))
+    return BinnedRows(named, bins.codes(X), seed=seed)
+
+
+def binned_numbers(X, y, **options):
+    columns = Columns.numeric(X.shape[1])
+    bins = Bins.of(X, columns.is_category, y=y)
+    return BinnedRows(BinnedColumns.named(bins, columns), bins.codes(X), **options)
+
+
+NUMBER = np.array([False])
 
 
 # -- bins ------------------------------------------------------------------------------------------
@@ -50,7 +68,7 @@ def binned(frame, y, weights=None, **options):
 
 def test_few_values_are_all_kept_apart():
     X = np.array([[3.0], [1.0], [2.0], [np.nan], [2.0]])
-    bins = Bins.of(X, np.array([1, 0, 1, 0, 0]), None, Columns.numeric(1))
+    bins = Bins.of(X, NUMBER, y=np.array([1, 0, 1, 0, 0]))
     assert bins.cuts[0].tolist() == [1.5, 2.5]
     assert bins.codes(X)[0].tolist() == [2, 0, 1, MISSING, 1]
 
@@ -59,10 +77,10 @@ def test_neighbouring_floats_are_kept_apart():
     low = 1.0
     high = np.nextafter(low, 2)
     X = np.array([[low], [high]])
-    bins = Bins.of(X, np.array([0, 1]), None, Columns.numeric(1))
+    bins = Bins.of(X, NUMBER, y=np.array([0, 1]))
     assert bins.codes(X)[0].tolist() == [0, 1]
     huge = np.array([[-1.7e308], [1.7e308]])
-    bins = Bins.of(huge, np.array([0, 1]), None, Columns.numeric(1))
+    bins = Bins.of(huge, NUMBER, y=np.array([0, 1]))
     assert np.isfinite(bins.cuts[0]).all()
     assert bins.codes(huge)[0].tolist() == [0, 1]
 
@@ -72,7 +90,7 @@ def test_rare_positives_get_half_of_the_cut_points(rng):
     y[:100] = 1
     X = rng.normal(size=(50_000, 1))
     X[:100] += 6
-    bins = Bins.of(X, y, None, Columns.numeric(1), max_bins=64)
+    bins = Bins.of(X, NUMBER, y=y, max_bins=64)
     assert bins.n_cuts[0] == 63
     assert (bins.cuts[0] > 4.5).sum() > 25
 
@@ -85,10 +103,10 @@ def test_weights_place_cuts_like_copies_and_codes_like_searchsorted(seed, max_bi
     X[rng.random((80, 2)) < 0.1] = np.nan
     y = np.r_[0, 1, rng.integers(0, 2, 78)]
     weights = rng.integers(1, 4, 80)
-    columns = Columns.numeric(2)
-    weighted = Bins.of(X, y, weights.astype(float), columns, max_bins=max_bins)
+    numbers = np.zeros(2, dtype=bool)
+    weighted = Bins.of(X, numbers, weights.astype(float), y=y, max_bins=max_bins)
     copies = np.repeat(np.arange(80), weights)
-    copied = Bins.of(X[copies], y[copies], None, columns, max_bins=max_bins)
+    copied = Bins.of(X[copies], numbers, y=y[copies], max_bins=max_bins)
     codes = weighted.codes(X, n_jobs=2)
     for j in range(2):
         assert np.array_equal(weighted.cuts[j], copied.cuts[j])
@@ -102,10 +120,7 @@ def test_weights_place_cuts_like_copies_and_codes_like_searchsorted(seed, max_bi
 def test_many_rows_are_sampled_and_still_split_alike(rng):
     y = (rng.random(300_000) < 0.01).astype(float)
     X = rng.normal(size=(300_000, 1))
-    cuts = [
-        Bins.of(X, y, None, Columns.numeric(1), random=np.random.RandomState(seed)).cuts[0]
-        for seed in (0, 1)
-    ]
+    cuts = [Bins.of(X, NUMBER, y=y, random_state=seed).cuts[0] for seed in (0, 1)]
     assert len(cuts[0]) == len(cuts[1]) == 254
     assert np.abs(cuts[0] - cuts[1])[20:-20].max() < 0.1
 
@@ -116,7 +131,7 @@ def test_rare_and_unseen_categories_share_a_bin():
     y = np.arange(len(frame)) % 2
     columns = Columns.of(frame)
     X = columns.matrix(frame, unseen=-1.0)
-    bins = Bins.of(X, y, None, columns)
+    bins = Bins.of(X, columns.is_category, y=y)
     codes = bins.codes(X)[0]
     assert len(bins.cuts[0]) == OTHER
     assert (codes[:100] < OTHER).all()
@@ -126,7 +141,7 @@ def test_rare_and_unseen_categories_share_a_bin():
 
 
 def test_an_unknown_column_in_a_literal_is_named(rng):
-    bins, _ = binned(*mixed_table(rng))
+    bins = binned(*mixed_table(rng)).bins
     with pytest.raises(ValueError, match=r"'salary'.*amount, age"):
         bins.members(Literal("salary", ">", 1.0))
 
@@ -136,7 +151,8 @@ def test_an_unknown_column_in_a_literal_is_named(rng):
 def test_literals_hold_in_their_bins_as_in_the_table(seed):
     rng = np.random.default_rng(seed)
     frame, y = mixed_table(rng, 60)
-    bins, codes = binned(frame, y)
+    table = binned(frame, y)
+    bins, codes = table.bins, table.codes
     literals = [bins.is_missing(1), Literal("country", "not in", ("NL",), True)]
     literals += [
         bins.equals(2, 0),
@@ -164,10 +180,10 @@ def test_the_best_stump_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     frame, y = mixed_table(rng, 40)
     weights = initial_weights(y, rng.random(40) + 0.01, 1.0)
-    bins, codes = binned(frame, y)
-    found = StumpSource(bins, codes).best(y, weights)
-    X = bins.columns.matrix(frame)
-    expected = best_stump_strength(X.T, bins.columns.is_category, y, weights)
+    table = binned(frame, y)
+    found = StumpSource(table).best(y, weights)
+    X = table.bins.columns.matrix(frame)
+    expected = best_stump_strength(X.T, table.bins.is_category, y, weights)
     assert found.score == pytest.approx(expected)
     assert found.score > 0
     mask = found.rules[0].mask(frame)
@@ -182,33 +198,33 @@ def test_stumps_on_rare_categories_reach_those_without_a_bin():
     frame = pd.DataFrame({"place": place})
     y = np.r_[np.zeros(254 * 4), np.ones(20)]
     y[0] = 1
-    bins, codes = binned(frame, y, max_bins=40)
-    found = StumpSource(bins, codes).best(y, initial_weights(y, None, 1.0))
+    table = binned(frame, y, max_bins=40)
+    found = StumpSource(table).best(y, initial_weights(y, None, 1.0))
     assert np.array_equal(found.rules[0].mask(frame), found.depth > 0)
     assert found.rules[0].literals[0].operator in {"in", "not in"}
 
 
 def test_stumps_only_look_at_their_columns(rng):
     frame, y = mixed_table(rng)
-    bins, codes = binned(frame, y)
+    table = binned(frame, y)
     weights = initial_weights(y, None, 1.0)
-    found = StumpSource(bins, codes, columns=[1]).best(y, weights)
+    found = StumpSource(table, columns=[1]).best(y, weights)
     assert found.rules[0].literals[0].column == "age"
     with pytest.raises(ValueError, match="'auc' alone"):
-        StumpSource(bins, codes).best(y, weights, "clause")
+        StumpSource(table).best(y, weights, "clause")
 
 
 def test_threads_do_not_change_the_sums(rng):
-    X, y = rng.normal(size=(60_000, 9)), (rng.random(60_000) < 0.1).astype(float)
-    bins = Bins.of(X, y, None, Columns.numeric(9))
-    codes = bins.codes(X)
-    weights = initial_weights(y, rng.random(60_000), 1.0)
-    alone = StumpSource(bins, codes).best(y, weights)
-    with Workers(3) as workers:
-        together = StumpSource(bins, codes, workers).best(y, weights)
-        path = ClauseSource(bins, codes, np.random.RandomState(1), workers=workers)
-        threaded = path.best(y, weights)
-    single = ClauseSource(bins, codes, np.random.RandomState(1)).best(y, weights)
+    n = 110_000  # enough cells of each class that threads are used
+    X, y = rng.normal(size=(n, 12)), (rng.random(n) < 0.1).astype(float)
+    weights = initial_weights(y, rng.random(n), 1.0)
+    table = binned_numbers(X, y, seed=1)
+    alone, single = (source(table).best(y, weights) for source in (StumpSource, ClauseSource))
+    with ThreadPool(3) as pool:
+        threads = replace(table, pool=pool)
+        together, threaded = (
+            source(threads).best(y, weights) for source in (StumpSource, ClauseSource)
+        )
     assert alone.score == together.score
     assert alone.rules == together.rules
     assert threaded.rules == single.rules
@@ -226,7 +242,7 @@ def test_the_search_is_the_naive_greedy_search(score, seed):
     frame, y = mixed_table(rng, 60)
     frame = frame.drop(columns="flag")
     weights = initial_weights(y, rng.random(60) + 0.1, 5.0)
-    bins, codes = binned(frame, y)
+    table = binned(frame, y)
     row = int(rng.choice(np.flatnonzero(y == 1)))
     totals = weights[y == 1].sum(), weights[y == 0].sum()
 
@@ -240,12 +256,10 @@ def test_the_search_is_the_naive_greedy_search(score, seed):
         chosen = masks if score == "path" else masks[-1:]
         return curve_area([point(mask) for mask in chosen], *totals)
 
-    source = ClauseSource(bins, codes, np.random.RandomState(0))
-    refiner = TableRefiner(source, y > 0, weights, row)
-    found = climb(refiner, *totals, score, Limits(3))
-    cuts = [
-        np.empty(0) if c else b for c, b in zip(bins.columns.is_category, bins.cuts, strict=True)
-    ]
+    refiner = TableRefiner(table, y > 0, weights, row)
+    found = greedy_refine(refiner, *totals, score, SearchLimits(3))
+    bins = table.bins
+    cuts = [np.empty(0) if c else b for c, b in zip(bins.is_category, bins.cuts, strict=True)]
     path, best = greedy_clause(frame, row, cuts, y, weights, quality, 3)
     if found is None:
         assert not path
@@ -260,12 +274,11 @@ def test_the_search_is_the_naive_greedy_search(score, seed):
 
 def test_limits_stop_the_search(rng):
     frame, y = mixed_table(rng, 400)
-    bins, codes = binned(frame, y)
+    table = binned(frame, y, seed=3)
     weights = initial_weights(y, None, 10.0)
 
     def search(**limits):
-        source = ClauseSource(bins, codes, np.random.RandomState(3), Limits(**limits))
-        return source.best(y, weights, "path")
+        return ClauseSource(table, SearchLimits(**limits)).best(y, weights, "path")
 
     assert len(search(max_length=1).rules) == 1
     long = search(max_length=8)
@@ -311,8 +324,7 @@ def test_seeds_do_not_depend_on_row_order_or_on_copies(rng):
     for rows, weight in ((np.arange(200), weights), (order, weights[order]), (copies, None)):
         part = frame.iloc[rows].reset_index(drop=True)
         sample = np.ones(len(rows)) if weight is None else weight
-        bins, codes = binned(part, y[rows], weight)
-        source = ClauseSource(bins, codes, np.random.RandomState(5))
+        source = ClauseSource(binned(part, y[rows], weight, seed=5))
         now = initial_weights(y[rows], sample, 9.0)
         answers.append([source.best(y[rows], now, "clause").rules for _ in range(8)])
     assert answers[0] == answers[1] == answers[2]
@@ -320,8 +332,7 @@ def test_seeds_do_not_depend_on_row_order_or_on_copies(rng):
 
 def test_nothing_to_find_is_none():
     y = np.array([1.0, 0, 0, 1])
-    bins = Bins.of(np.zeros((4, 2)), y, None, Columns.numeric(2))
-    codes = bins.codes(np.zeros((4, 2)))
+    table = binned_numbers(np.zeros((4, 2)), y)
     weights = initial_weights(y, None, 1.0)
-    assert ClauseSource(bins, codes, np.random.RandomState(0)).best(y, weights) is None
-    assert StumpSource(bins, codes).best(y, weights) is None
+    assert ClauseSource(table).best(y, weights) is None
+    assert StumpSource(table).best(y, weights) is None
