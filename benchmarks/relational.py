@@ -38,15 +38,17 @@ Step = tuple[Body, list[CodedAtom]]
 
 
 class Recorder(Coverage):
-    """Coverage that writes down what a search asks for."""
+    """Coverage that records what a search asks for."""
 
     def __init__(self, *arguments, **keywords) -> None:
         super().__init__(*arguments, **keywords)
         self.steps: list[Step] = []
 
-    def literals(self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]) -> list[HeadSet]:
+    def cover_literals(
+        self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
+    ) -> list[HeadSet]:
         self.steps.append((tuple(body), list(literals)))
-        return super().literals(body, literals)
+        return super().cover_literals(body, literals)
 
 
 def searched_steps(data: RelationalData, y: np.ndarray, n_rounds: int) -> list[Step]:

@@ -374,9 +374,10 @@ def _write_text_table(frame: pd.DataFrame, path: Path, separator: str) -> None:
     """Write CSV; text is quoted if it has a carriage return, which would end a line for some readers."""
     text = frame.select_dtypes(exclude="number")
     cells = (cell for position in range(text.shape[1]) for cell in text.iloc[:, position])
-    carriage_return = any(isinstance(cell, str) and "\r" in cell for cell in cells)
-    quoting = csv.QUOTE_NONNUMERIC if carriage_return else csv.QUOTE_MINIMAL
-    frame.to_csv(path, index=False, sep=separator, quoting=quoting)
+    if any(isinstance(cell, str) and "\r" in cell for cell in cells):
+        frame.to_csv(path, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
+    else:
+        frame.to_csv(path, index=False, sep=separator)
 
 
 def _escape_cell(cell: Any) -> Any:

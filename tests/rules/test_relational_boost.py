@@ -13,9 +13,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, RelationalRankBoost
+from toprank.base import BaseRanker
 from toprank.datasets import make_relational
 from toprank.metrics import average_precision, roc_auc
 from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
+from toprank.rules.ensemble import BoostedRules
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
@@ -165,6 +167,13 @@ def test_a_weight_is_a_number_of_copies(name: str, people) -> None:
     weighted = clone(MODELS[name]).fit(data, y, sample_weight=weight).decision_function(data)
     repeated = clone(MODELS[name]).fit(data[copies], y[copies]).decision_function(data)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-6, atol=1e-8)
+
+
+def test_one_base_lies_between_the_estimator_and_all_rankers() -> None:
+    classes = RelationalPRankBoost.__mro__
+    assert classes[:3] == (RelationalPRankBoost, BoostedRules, BaseRanker)
+    parameters = set(RelationalPRankBoost().get_params())
+    assert parameters - set(RelationalRankBoost().get_params()) == {"weak", "switch_at"}
 
 
 def test_labels_of_all_kinds(people) -> None:

@@ -340,7 +340,7 @@ class Background:
     def index(self, j: int, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the order of a predicate's facts by one column, and the column in that order.
 
-        The facts of one example are looked up so in microseconds; a query takes milliseconds.
+        The facts of one example are found in microseconds with it; a query takes milliseconds.
         """
         if (j, column) not in self._indexes:
             values = self.rows(j)[:, column]

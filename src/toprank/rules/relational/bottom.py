@@ -74,7 +74,7 @@ class ModeCall:
 
 
 def _positions_of(wanted: np.ndarray, values: np.ndarray, most: int | None) -> np.ndarray:
-    """Return the positions of the wanted values in a sorted array, at most so many of each."""
+    """Return the positions of the wanted values in a sorted array, at most `most` of each."""
     starts = np.searchsorted(values, wanted, side="left")
     counts = np.searchsorted(values, wanted, side="right") - starts
     if most is not None:

@@ -55,7 +55,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value: text, a number or a truth value.
+    """A value: text, a number or a boolean.
 
     Examples
     --------

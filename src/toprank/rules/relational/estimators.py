@@ -370,7 +370,7 @@ class RelationalRankBoost(RelationalPRankBoost):
 
 @contextmanager
 def _coverage(data: RelationalData, n_jobs: int | None) -> Iterator[Coverage]:
-    """Open the coverage of some examples, with so many threads for its queries."""
+    """Open the coverage of some examples, with the threads that `n_jobs` stands for."""
     with data.background.threads(n_jobs), Coverage(data.background, data.codes()) as coverage:
         yield coverage
 

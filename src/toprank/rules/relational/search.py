@@ -151,7 +151,7 @@ class ClauseRefiner:
         return decode(self.partial.body, self.data.schema, self.data.background), self.covered
 
     def _score(self, positives: float, negatives: float) -> float:
-        """Return the score of a clause that covers so much weight of each class."""
+        """Return the score of a clause that covers these weights of the classes."""
         return float(self.scorer(np.array([positives]), np.array([negatives]), self.path)[0])
 
     def _refinements(self, partial: Partial) -> list[Refinement]:
