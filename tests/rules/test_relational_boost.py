@@ -176,7 +176,7 @@ def test_one_base_lies_between_the_estimator_and_all_rankers() -> None:
     assert parameters - set(RelationalRankBoost().get_params()) == {"weak", "switch_at"}
 
 
-def test_labels_of_all_kinds(people) -> None:
+def test_labels_of_all_types(people) -> None:
     data, y = people
     expected = clone(MODELS["clause"]).fit(data, y).decision_function(data)
     for labels in (y.astype(bool), np.where(y == 1, "yes", "no"), 2 * y - 1):

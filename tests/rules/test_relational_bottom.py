@@ -127,7 +127,7 @@ def test_an_example_that_no_fact_names_has_an_empty_bottom_clause() -> None:
     assert bottom(data).refinements(bottom(data).start()) == []
 
 
-def test_literals_that_say_nothing_new_are_marked() -> None:
+def test_implied_literals_are_marked() -> None:
     data = world({"likes": [("ann", "bob"), ("ann", "carl")]}, [("ann", "dan")], MODES[:1])
     around = bottom(data)
     (first,) = around.refinements(around.start())

@@ -35,7 +35,7 @@ def customers(n_columns: int, n: int = 200) -> tuple[RelationalData, np.ndarray]
     return RelationalData({"customer": table}, pd.DataFrame({"id": ids}), target="bad"), y
 
 
-def test_wide_tables_of_properties_are_searched_in_no_time() -> None:
+def test_wide_tables_of_properties_are_searched_quickly() -> None:
     data, y = customers(15)
     assert len(data.schema.modes) == 16  # the key with each property, or with none
     start = time.process_time()
@@ -134,7 +134,7 @@ def test_a_query_can_be_stopped_and_the_next_one_runs(n_threads: int) -> None:
     assert time.monotonic() - start < 30
 
 
-def test_a_query_that_was_left_behind_does_not_outlive_its_thread() -> None:
+def test_closing_stops_queries_that_still_run() -> None:
     queries = Queries(connect().cursor())
     queries._pool.submit(queries._run, SLOW)
     queries._pool.submit(queries._run, SLOW)
@@ -197,7 +197,7 @@ def test_a_progress_bar_is_shown_when_asked_for(
     assert shown == [(3, "RelationalPRankBoost", False), (3, "RelationalPRankBoost", True)]
 
 
-def test_threads_are_given_back() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     data, y = friends()
 
     def threads() -> int:

@@ -147,7 +147,7 @@ class Clause:
         examples: str = "examples",
         as_text: Collection[tuple[str, str]] = (),
     ) -> str:
-        """The clause as an SQL condition on a row of the table of examples.
+        """Write the clause as an SQL condition on a row of the table of examples.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,6 @@ from toprank.rules.relational.clause import Body, CodedAtom, canonical, componen
 
 __all__ = ["Coverage", "HeadSet", "Heads"]
 
-Connection = tuple[tuple[int, ...], Body]
 MAX_PAIRS = 2**24  # (literal, head) pairs that one query may return
 LITERAL = "l"  # the variable that numbers candidate literals
 # a last join of fewer rows than this may return repeated rows: cheaper than making them distinct
@@ -84,6 +83,14 @@ class HeadSet:
 
     arguments: tuple[int, ...]
     bits: np.ndarray
+
+
+class Connection(NamedTuple):
+    """How a literal is connected with a clause."""
+
+    bound: tuple[int, ...]  # the variables they share
+    part: Body  # the atoms of the clause that these variables belong to
+    key: Body  # of the part with the literal, in the cache
 
 
 class Coverage:
@@ -162,38 +169,30 @@ class Coverage:
             The clause with the literal covers what the clause covers and this set holds.
         """
         connections = [self._connection(body, literal) for literal in literals]
-        keys = self._keys(connections, literals)
-        found = [self._cached(key) for key in keys]
-        groups: dict[Connection, list[int]] = {}
+        found = [self._cached(connection.key) for connection in connections]
+        groups: dict[tuple[tuple[int, ...], Body], list[int]] = {}
         for k, connection in enumerate(connections):
             if found[k] is None:
-                groups.setdefault(connection, []).append(k)
+                groups.setdefault((connection.bound, connection.part), []).append(k)
         for (bound, part), members in groups.items():
             sets = self._query(part, bound, [literals[k] for k in members])
             for k, head_set in zip(members, sets, strict=True):
                 found[k] = head_set
-                self._remember(keys[k], head_set)
+                self._remember(connections[k].key, head_set)
         return [head_set for head_set in found if head_set is not None]
 
     def cached_literals(
         self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
     ) -> list[HeadSet | None]:
         """Return the sets that are known without a query, None for the others."""
-        connections = [self._connection(body, literal) for literal in literals]
-        return [self._cached(key) for key in self._keys(connections, literals)]
+        return [self._cached(self._connection(body, literal).key) for literal in literals]
 
     def _connection(self, body: Sequence[CodedAtom], literal: CodedAtom) -> Connection:
-        """Return the variables that a literal shares with a clause, and the part they belong to."""
+        """Return how a literal is connected with a clause."""
         in_body = {v for atom in body for v in atom.terms}
         bound = tuple(sorted(v for v in literal.variables if v < self.n_heads or v in in_body))
-        return bound, connected(body, bound, self.n_heads)
-
-    def _keys(self, connections: Sequence[Connection], literals: Sequence[CodedAtom]) -> list[Body]:
-        """Return the keys of the cache for literals."""
-        return [
-            canonical([*part, literal], self.n_heads)
-            for (_, part), literal in zip(connections, literals, strict=True)
-        ]
+        part = connected(body, bound, self.n_heads)
+        return Connection(bound, part, canonical([*part, literal], self.n_heads))
 
     def _query(
         self, part: Body, bound: tuple[int, ...], literals: Sequence[CodedAtom]

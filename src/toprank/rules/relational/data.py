@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,19 +102,16 @@ class RelationalData:
         types: Mapping[str, Sequence[str | None]] | None = None,
         modes: Iterable[Mode] | None = None,
     ) -> None:
-        sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
-        declared = _declarations(target, arguments, types, modes)
-        self._set(_Tables(sources, as_arrow(examples, "examples"), declared))
-
-    def _set(self, tables: _Tables) -> None:
-        if not tables.sources:
+        if not tables:
             raise ValueError("no background tables were given: there is nothing to learn from")
-        self.schema = complete_schema(tables.sources, tables.examples, tables.declared)
-        self._background = Background(tables.sources, self.schema.predicates)
-        self._examples = tables.examples.select(list(self.schema.target.columns))
-        self.labels = tables.labels
-        self.extra = pd.DataFrame(index=range(len(self))) if tables.extra is None else tables.extra
+        sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
+        rows = as_arrow(examples, "examples")
+        self.schema = complete_schema(sources, rows, _declarations(target, arguments, types, modes))
+        self._background = Background(sources, self.schema.predicates)
+        self._examples = rows.select(list(self.schema.target.columns))
         self._codes: np.ndarray | None = None
+        self.labels = None
+        self.extra = pd.DataFrame(index=range(len(self)))
 
     # -- other constructors ---------------------------------------------------------------------
 
@@ -157,13 +154,20 @@ class RelationalData:
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
-            return cls._of_tables(_read_plain_folder(folder, examples, label, declared, where))
-        if (examples, label, declared) != ("examples", None, Declarations()):
+            files = _tables_in(folder, examples)
+            of_examples = files.pop(examples)
+        elif (examples, label, declared) != ("examples", None, Declarations()):
             raise ValueError(
                 f"{str(folder)!r} has a schema.json; examples, label, target, arguments, types and "
                 "modes are for folders without one"
             )
-        return cls._of_tables(_read_described_folder(folder, where))
+        else:
+            schema = json.loads((folder / "schema.json").read_text())
+            declared, label = read_schema(schema), "target"
+            files = {name: folder / entry["file"] for name, entry in schema["predicates"].items()}
+            of_examples = folder / schema["examples"]["file"]
+        sources, rows = _read_files(files, of_examples, where)
+        return cls._of(sources, declared, *_split_examples(rows, label, declared))
 
     @classmethod
     def from_dataset(cls, dataset: Any) -> RelationalData:
@@ -178,11 +182,9 @@ class RelationalData:
         data : RelationalData
             With `labels` and `extra`.
         """
-        sources = {n: as_source(table, f"table {n!r}") for n, table in dataset.tables.items()}
-        rows = as_arrow(dataset.examples, "examples")
-        extra = dataset.extra.reset_index(drop=True) if len(dataset.extra.columns) else None
         declared = read_schema(dataset.schema)
-        return cls._of_tables(_Tables(sources, rows, declared, np.asarray(dataset.y), extra))
+        extra = dataset.extra.reset_index(drop=True)
+        return cls._of(dataset.tables, declared, dataset.examples, np.asarray(dataset.y), extra)
 
     @classmethod
     def from_database(
@@ -214,12 +216,20 @@ class RelationalData:
         data : RelationalData
         """
         declared = _declarations(target, arguments, types, modes)
-        return cls._of_tables(_read_database(Path(path), examples, tables, declared))
+        return cls._of(*_read_database(Path(path), examples, tables, declared))
 
     @classmethod
-    def _of_tables(cls, tables: _Tables) -> RelationalData:
-        data = cls.__new__(cls)
-        data._set(tables)
+    def _of(
+        cls,
+        tables: Mapping[str, Any],
+        declared: Declarations,
+        examples: Any,
+        labels: np.ndarray | None = None,
+        extra: pd.DataFrame | None = None,
+    ) -> RelationalData:
+        data = cls(tables, examples, **vars(declared))
+        data.labels = labels
+        data.extra = data.extra if extra is None else extra
         return data
 
     # -- as an array of examples ------------------------------------------------------------------
@@ -238,7 +248,7 @@ class RelationalData:
         return self._examples.to_pandas()
 
     def __getitem__(self, rows: Any) -> RelationalData:
-        """The same background with some of the examples (an index array, a mask or a slice)."""
+        """Select some of the examples (an index array, a mask or a slice) with the same background."""
         keep = np.arange(len(self))[rows]
         if keep.ndim == 0:
             raise IndexError("ask for several examples: data[[3]], data[2:5] or data[mask]")
@@ -249,7 +259,7 @@ class RelationalData:
         return part
 
     def with_examples(self, examples: Any) -> RelationalData:
-        """New examples against the same background.
+        """Return new examples with the same background.
 
         Parameters
         ----------
@@ -266,7 +276,7 @@ class RelationalData:
         return self._with(rows.select(list(columns)))
 
     def with_schema(self, schema: Schema) -> RelationalData:
-        """The same rows with the predicates and types of another schema.
+        """Return the same rows with the predicates and types of another schema.
 
         A model is applied to another background in this way, so that types which were inferred cannot
         differ between the two. Predicates that the schema does not have are left out.
@@ -307,13 +317,13 @@ class RelationalData:
         return self._background
 
     def codes(self) -> np.ndarray:
-        """Codes of the examples' arguments, shape (n_examples, arity); -1 for values that no fact has."""
+        """Return the codes of the examples' arguments, by example; -1 for values that no fact has."""
         if self._codes is None:
             self._codes = self._background.encode(self._examples, self.schema.target.types)
         return self._codes
 
     def text_types(self) -> tuple[str, ...]:
-        """Types that hold text in some columns and numbers in others, and so compare as text."""
+        """Return the types that hold text in some columns and numbers in others, and compare as text."""
         return self._background.text_types(self._examples, self.schema.target.types)
 
     def __repr__(self) -> str:
@@ -355,34 +365,8 @@ def _check_tables(wanted: Schema, present: Schema) -> None:
 # -- readers of folders and databases --------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """Background tables by predicate, examples, and what is known of them."""
-
-    sources: dict[str, TableSource]
-    examples: pa.Table
-    declared: Declarations
-    labels: np.ndarray | None = None
-    extra: pd.DataFrame | None = None  # columns of the examples that are not arguments
-
-
-def _read_described_folder(folder: Path, where: Mapping[str, Any] | None) -> _Tables:
-    """Read a folder that its `schema.json` describes."""
-    schema = json.loads((folder / "schema.json").read_text())
-    declared = read_schema(schema)
-    files = {name: folder / entry["file"] for name, entry in schema["predicates"].items()}
-    examples = _read_files(files, folder / schema["examples"]["file"], where)
-    return _split_examples(*examples, "target", declared)
-
-
-def _read_plain_folder(
-    folder: Path,
-    examples: str,
-    label: str | None,
-    declared: Declarations,
-    where: Mapping[str, Any] | None,
-) -> _Tables:
-    """Read a folder without a `schema.json`: every Parquet file, or folder of them, is a table."""
+def _tables_in(folder: Path, examples: str) -> dict[str, Path]:
+    """Return the Parquet files, and folders of them, in a folder, by name; one holds the examples."""
     files = {
         path.stem if path.is_file() else path.name: path
         for path in sorted(folder.iterdir())
@@ -394,8 +378,7 @@ def _read_plain_folder(
             f"{examples + '.parquet'!r} with the examples; it has the tables "
             f"{', '.join(map(repr, files)) or 'none'}"
         )
-    of_examples = files.pop(examples)
-    return _split_examples(*_read_files(files, of_examples, where), label, declared)
+    return files
 
 
 def _read_files(
@@ -447,9 +430,9 @@ def _restricted(connection: Any, path: Path, what: str, condition: Condition) ->
 
 
 def _split_examples(
-    sources: dict[str, TableSource], rows: pa.Table, label: str | None, declared: Declarations
-) -> _Tables:
-    """Take the labels, and what else is not an argument, out of a table of examples."""
+    rows: pa.Table, label: str | None, declared: Declarations
+) -> tuple[pa.Table, np.ndarray | None, pd.DataFrame]:
+    """Return a table of examples without its labels, the labels, and the columns that are not arguments."""
     arguments = declared.arguments.get(declared.target)
     labels = None
     if label in rows.column_names and label not in (arguments or ()):
@@ -459,12 +442,12 @@ def _split_examples(
     names = known_columns(names, rows.column_names, "the table of examples")
     extra = rows.drop_columns(names).to_pandas()
     extra.index = pd.RangeIndex(rows.num_rows)
-    return _Tables(sources, rows, declared, labels, extra)
+    return rows, labels, extra
 
 
 def _read_database(
     path: Path, examples: str, tables: Sequence[str] | None, declared: Declarations
-) -> _Tables:
+) -> tuple[dict[str, TableSource], Declarations, pa.Table]:
     """Read tables of a DuckDB database file; columns tied by its foreign keys get one type."""
     if not path.is_file():
         raise ValueError(f"there is no database file {str(path)!r}")
@@ -493,7 +476,7 @@ def _read_database(
         ]
     finally:
         connection.close()
-    return _Tables(sources, rows, replace(declared, types=_tied_types(keys, columns, declared)))
+    return sources, replace(declared, types=_tied_types(keys, columns, declared)), rows
 
 
 def _table_names(connection: Any, catalog: str) -> list[str]:
