@@ -31,6 +31,10 @@ early_stopping_rounds : int or None, default=None
 validation_fraction : float, default=0.2
     Share of the rows of each class held out for early stopping.
 """,
+    "max_bins": """
+max_bins : int, default=255
+    Maximum number of bins of a column; missing values have a bin of their own.
+""",
     "n_jobs": """
 n_jobs : int or None, default=None
     Threads: None and -1 are all cores that this process may use (one inside a joblib worker). The

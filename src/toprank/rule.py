@@ -98,7 +98,7 @@ class Literal:
             )
 
     def mask(self, column: Any) -> np.ndarray:
-        """Where the literal holds, for the cells of its column."""
+        """Return where the literal holds, for the cells of its column."""
         cells = pd.Series(column)
         missing = cells.isna().to_numpy(dtype=bool)
         if self.operator == "is missing":
@@ -111,7 +111,7 @@ class Literal:
         return holds | missing if self.or_missing else holds
 
     def _holds(self, cells: pd.Series) -> np.ndarray:
-        """The condition on cells that are present."""
+        """Return where the condition holds, for cells that are present."""
         if self.operator in _COMPARE:
             bound = float(self.value)  # type: ignore[arg-type]
             return _COMPARE[self.operator](cells.to_numpy(dtype=np.float64), bound)
@@ -120,7 +120,7 @@ class Literal:
         return ~inside if self.operator in {"!=", "not in"} else inside
 
     def sql(self, *, table: str | None = None) -> str:
-        """The literal as an SQL condition."""
+        """Write the literal as an SQL condition."""
         column = quote_identifier(self.column)
         if table is not None:
             column = f"{quote_identifier(table)}.{column}"
@@ -170,7 +170,7 @@ class Rule:
     literals: tuple[Literal, ...] = ()
 
     def mask(self, table: Any) -> np.ndarray:
-        """Rows of `table` (pandas, Polars, Arrow; arrays have columns x0, x1, ...) it covers."""
+        """Return which rows of a table it covers; the columns of an array are x0, x1, ..."""
         frame = as_frame(table) if is_table(table) else _array_frame(table)
         unknown = sorted({lit.column for lit in self.literals} - set(map(str, frame.columns)))
         if unknown:
@@ -185,7 +185,7 @@ class Rule:
         return covered
 
     def sql(self, *, table: str | None = None) -> str:
-        """The rule as an SQL condition (`TRUE` for the empty rule)."""
+        """Write the rule as an SQL condition (`TRUE` for the empty rule)."""
         return " AND ".join(literal.sql(table=table) for literal in self.literals) or "TRUE"
 
     def __and__(self, other: Rule | Literal) -> Rule:
@@ -200,7 +200,7 @@ class Rule:
 
 
 def _as_values(cells: pd.Series, values: tuple[Any, ...]) -> pd.Series:
-    """Cells in the kind of the values they are compared with: text beside text."""
+    """Return the cells as text where they are compared with text."""
     if all(isinstance(v, str) for v in values):
         return cells.astype(object).map(str)
     return cells

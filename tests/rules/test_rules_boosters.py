@@ -17,10 +17,10 @@ from toprank.rules.boosters import (
     PRankBooster,
     RankBooster,
     bound_step,
+    contributions,
     exact_path_step,
     exact_step,
     initial_weights,
-    rank_values,
 )
 from toprank.rules.clauses import ClauseSource, CurvePath
 from toprank.rules.weak_rankers import SearchPath, StumpSource
@@ -261,8 +261,8 @@ def test_a_perfect_rule_has_a_finite_step(rng):
             assert (booster.weights > 0).all()
 
 
-def test_rank_values_follow_depth():
-    values = rank_values(np.array([0, 2, 1], dtype=np.uint8), np.array([0.25, 1.0]), 2.0)
+def test_contributions_follow_depth():
+    values = contributions(np.array([0, 2, 1], dtype=np.uint8), np.array([0.25, 1.0]), 2.0)
     assert values.tolist() == [0.0, 2.0, 0.5]
 
 

@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive_rules import curve_area
 
-from toprank.metrics import recall_precision_area as ranking_area
-from toprank.rules.clauses import SCORES, CurvePath, recall_precision_area
+from toprank.metrics import recall_precision_area
+from toprank.rules.clauses import SCORES, CurvePath
 from toprank.rules.weak_rankers import best_candidate
 
 SHARE = st.floats(0, 1)
 TOTAL = st.floats(1e-3, 1e3)
+
+
+def rule_area(positives, negatives, total_positives, total_negatives):
+    """Area under the curve of one rule."""
+    return CurvePath(total_positives, total_negatives).extended(positives, negatives).area
 
 
 def nested_path(shares, total_positives, total_negatives):
@@ -28,7 +33,7 @@ def nested_path(shares, total_positives, total_negatives):
 @given(SHARE, SHARE, TOTAL, TOTAL)
 def test_area_of_a_rule_is_the_integral(positives, negatives, total_positives, total_negatives):
     point = positives * total_positives, negatives * total_negatives
-    area = recall_precision_area(*point, total_positives, total_negatives)
+    area = rule_area(*point, total_positives, total_negatives)
     expected = curve_area([point], total_positives, total_negatives)
     assert area == pytest.approx(expected, abs=1e-6)
 
@@ -53,15 +58,17 @@ def test_area_of_a_path_is_that_of_the_ranking_it_gives(seed):
     for k in (1, 2, 3):
         covered = depth >= k
         path = path.extended(weights[covered & (y == 1)].sum(), weights[covered & (y == 0)].sum())
-    assert path.area == pytest.approx(ranking_area(y, depth, sample_weight=weights), abs=1e-9)
+    assert path.area == pytest.approx(
+        recall_precision_area(y, depth, sample_weight=weights), abs=1e-9
+    )
 
 
 def test_extremes():
-    assert recall_precision_area(5, 0, 5, 100) == 1.0
-    assert recall_precision_area(5, 100, 5, 100) == pytest.approx(5 / 105)
+    assert rule_area(5, 0, 5, 100) == 1.0
+    assert rule_area(5, 100, 5, 100) == pytest.approx(5 / 105)
     # nothing covered: only the way to "every row" is left, at its precision
-    assert recall_precision_area(0, 0, 5, 100) == pytest.approx(5 / 105)
-    tiny = recall_precision_area(1e-300, 1e-300, 1, 1e12)
+    assert rule_area(0, 0, 5, 100) == pytest.approx(5 / 105)
+    tiny = rule_area(1e-300, 1e-300, 1, 1e12)
     assert np.isfinite(tiny)
     assert 0 <= tiny <= 1
 
@@ -90,7 +97,7 @@ def test_a_path_scores_its_candidates_as_if_they_were_taken():
     assert scores == pytest.approx(taken)
     alone = SCORES["clause"](positives, negatives, path)
     assert alone == pytest.approx(
-        [recall_precision_area(p, n, 10, 1000) for p, n in zip(positives, negatives, strict=True)]
+        [rule_area(p, n, 10, 1000) for p, n in zip(positives, negatives, strict=True)]
     )
     auc = SCORES["auc"](positives, negatives, path)
     assert auc == pytest.approx(positives / 10 - negatives / 1000)
@@ -100,7 +107,7 @@ def test_a_more_precise_extension_always_raises_the_path_but_not_the_clause():
     path = CurvePath(10.0, 100.0).extended(8.0, 8.0)
     precise = np.array([1.0]), np.array([0.5])
     assert SCORES["path"](*precise, path)[0] > path.area
-    assert SCORES["clause"](*precise, path)[0] < recall_precision_area(8, 8, 10, 100)
+    assert SCORES["clause"](*precise, path)[0] < rule_area(8, 8, 10, 100)
 
 
 def test_ties_up_to_rounding_go_to_the_first():

@@ -140,6 +140,15 @@ def test_rare_and_unseen_categories_share_a_bin():
     assert bins.codes(new)[0].tolist() == [OTHER, MISSING, 1]
 
 
+@pytest.mark.parametrize("field", ["cuts", "is_category", "has_missing", "is_boolean"])
+def test_bins_of_other_columns_are_refused(rng, field):
+    bins = binned(*mixed_table(rng)).bins
+    with pytest.raises(ValueError, match="not those of 4 columns"):
+        replace(bins, **{field: getattr(bins, field)[:-1]})
+    with pytest.raises(ValueError, match="other categorical columns"):
+        replace(bins, is_category=~bins.is_category)
+
+
 def test_an_unknown_column_in_a_literal_is_named(rng):
     bins = binned(*mixed_table(rng)).bins
     with pytest.raises(ValueError, match=r"'salary'.*amount, age"):

@@ -41,6 +41,14 @@ class BinnedColumns(Bins):
     columns: Columns
     is_boolean: np.ndarray
 
+    def __post_init__(self) -> None:
+        n = len(self.columns.names)
+        flags = (self.is_category, self.has_missing, self.is_boolean)
+        if len(self.cuts) != n or any(flag.shape != (n,) for flag in flags):
+            raise ValueError(f"bins and flags are not those of {n} columns")
+        if not np.array_equal(self.is_category, self.columns.is_category):
+            raise ValueError("the bins have other categorical columns than the table")
+
     @classmethod
     def named(
         cls, bins: Bins, columns: Columns, is_boolean: np.ndarray | None = None

@@ -1,7 +1,7 @@
 """Boosting of weak rankers: weights, steps, and what is kept of each search.
 
 The boosters know a source only through `source.best(y, weights, score)`. Each is an iterator of
-`BoostingRound`s; whoever runs it decides when to stop (`toprank.stopping.run_rounds`). In every round
+`BoostingRound`s; the caller decides when to stop (`toprank.stopping.run_rounds`). In every round
 positives and negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
 
     v1 *= exp(-alpha h),    v0 *= exp(push alpha h),    each rescaled to its total.
@@ -33,10 +33,10 @@ __all__ = [
     "PRankBooster",
     "RankBooster",
     "bound_step",
+    "contributions",
     "exact_path_step",
     "exact_step",
     "initial_weights",
-    "rank_values",
     "waits_for_stall",
 ]
 
@@ -78,10 +78,10 @@ class BoostingRound:
 
     def values(self, depth: np.ndarray) -> np.ndarray:
         """Return what the round adds to the score of rows with so many covering rules."""
-        return rank_values(depth, self.levels, self.step)
+        return contributions(depth, self.levels, self.step)
 
 
-def rank_values(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
+def contributions(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
     """Return what a round adds to rows, `step * h`, from how many of its nested rules cover them."""
     return (step * np.concatenate([[0.0], levels]))[depth]
 
@@ -162,7 +162,7 @@ class Booster(Iterator[BoostingRound]):
     """
 
     def observe(self, stopping: EarlyStopping) -> None:
-        """Look at the validation metric after a round; most boosters do not care."""
+        """Look at the validation metric after a round; does nothing by default."""
 
 
 class RankBooster(Booster):
@@ -209,13 +209,10 @@ class RankBooster(Booster):
             raise StopIteration
         p, q = float(found.positives[-1]), float(found.negatives[-1])
         step = self.learning_rate * self.step(p, q, self.push)
-        depth = last_rule_only(found)
-        steps = step * np.array([0.0, 1.0])
-        factors = np.exp(-steps), np.exp(self.push * steps)
-        sums = update_weights(self.weights, self.positive, depth, *factors, 1.0, 1.0)
-        self.log_loss += self.push * np.log(sums[0]) + np.log(sums[1])
+        levels, depth = np.ones(1), last_rule_only(found)
+        self.log_loss += _reweight(self.weights, self.positive, depth, step * levels, self.push)
         return BoostingRound(
-            found.rules[-1:], np.ones(1), step, p - q, found.n_evaluated, depth, self.log_loss
+            found.rules[-1:], levels, step, p - q, found.n_evaluated, depth, self.log_loss
         )
 
 
@@ -321,10 +318,9 @@ class PRankBooster(Booster):
             raise StopIteration
         rules, levels, depth = self._keep(found, kept)
         step = self.learning_rate * self._step(found.score, levels, depth)
-        steps = step * np.concatenate([[0.0], levels])
-        factors = np.exp(-steps), np.exp(steps)
-        sums = update_weights(self.weights, self.positive, depth, *factors, 1.0, self.skew)
-        self.log_loss += np.log(sums[0]) + np.log(sums[1])
+        self.log_loss += _reweight(
+            self.weights, self.positive, depth, step * levels, total_negatives=self.skew
+        )
         self.n_rounds += 1
         return BoostingRound(
             rules, levels, step, found.score, found.n_evaluated, depth, self.log_loss
@@ -344,6 +340,21 @@ class PRankBooster(Booster):
         for point in zip(found.positives, found.negatives, strict=True):
             path = path.extended(*point)
         return found.rules, path.levels(), found.depth
+
+
+def _reweight(
+    weights: np.ndarray,
+    positive: np.ndarray,
+    depth: np.ndarray,
+    steps: np.ndarray,
+    push: float = 1.0,
+    total_negatives: float = 1.0,
+) -> float:
+    """Update weights in place after steps alpha h by depth; return the change of the log loss."""
+    steps = np.concatenate([[0.0], steps])
+    factors = np.exp(-steps), np.exp(push * steps)
+    sums = update_weights(weights, positive, depth, *factors, 1.0, total_negatives)
+    return float(push * np.log(sums[0]) + np.log(sums[1]))
 
 
 def last_rule_only(found: SearchPath) -> np.ndarray:

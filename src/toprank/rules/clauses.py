@@ -38,8 +38,6 @@ __all__ = [
     "SearchLimits",
     "draw_seed",
     "greedy_refine",
-    "recall_precision_area",
-    "segment_area",
     "simplified",
 ]
 
@@ -51,8 +49,8 @@ MAX_SEEDS = 10  # drawn before a round finds nothing
 
 
 @njit(cache=True, nogil=True)
-def segment_area(tp_a, fp_a, tp_b, fp_b):
-    """Integral of precision over true-positive weight between two points, `tp_a <= tp_b`."""
+def _segment_area(tp_a, fp_a, tp_b, fp_b):
+    """Integrate precision over true-positive weight between two points, `tp_a <= tp_b`."""
     gain = tp_b - tp_a
     if gain <= 1e-290:  # the area is at most the gain, and the slope would overflow
         return 0.0
@@ -67,14 +65,14 @@ def segment_area(tp_a, fp_a, tp_b, fp_b):
 
 @njit(cache=True, nogil=True)
 def _extension_areas(positives, negatives, end_positives, end_negatives, fixed_area):
-    """Areas of the curve (0, 0) -> candidate -> end point, plus the fixed part right of the end."""
+    """Return areas of the curve (0, 0) -> candidate -> end, plus the fixed part right of the end."""
     areas = np.empty(len(positives))
     for k in range(len(positives)):
         tp, fp = positives[k], negatives[k]
         areas[k] = (
             fixed_area
-            + segment_area(0.0, 0.0, tp, fp)
-            + segment_area(tp, fp, end_positives, end_negatives)
+            + _segment_area(0.0, 0.0, tp, fp)
+            + _segment_area(tp, fp, end_positives, end_negatives)
         )
     return areas
 
@@ -101,7 +99,7 @@ class CurvePath:
 
     def extended(self, positives: float, negatives: float) -> CurvePath:
         """Return the path with one more rule, which covers a part of what the last one covers."""
-        step = segment_area(float(positives), float(negatives), *self.end)
+        step = _segment_area(float(positives), float(negatives), *self.end)
         return CurvePath(
             self.total_positives,
             self.total_negatives,
@@ -120,7 +118,7 @@ class CurvePath:
     @property
     def area(self) -> float:
         """Area under the whole curve, in [0, 1]."""
-        whole = self.fixed_area + segment_area(0.0, 0.0, *self.end)
+        whole = self.fixed_area + _segment_area(0.0, 0.0, *self.end)
         return whole / self.total_positives
 
     def levels(self) -> np.ndarray:
@@ -140,36 +138,20 @@ class CurvePath:
         return levels
 
 
-def recall_precision_area(
-    positives: float, negatives: float, total_positives: float, total_negatives: float
-) -> float:
-    """Return the area under the recall-precision curve of one rule.
-
-    Examples
-    --------
-    >>> recall_precision_area(2.0, 0.0, 2.0, 8.0)
-    1.0
-    >>> round(recall_precision_area(2.0, 8.0, 2.0, 8.0), 12)
-    0.2
-    """
-    path = CurvePath(float(total_positives), float(total_negatives))
-    return path.extended(positives, negatives).area
-
-
 def _auc_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
-    """r = 2 AUC - 1 of one rule: its true-positive rate minus its false-positive rate."""
+    """Return r = 2 AUC - 1 of each rule: its true-positive rate minus its false-positive rate."""
     return positives / path.total_positives - negatives / path.total_negatives
 
 
 def _clause_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
-    """Area of the curve through the candidate alone."""
+    """Return the area of the curve through each candidate alone."""
     end_positives, end_negatives = float(path.total_positives), float(path.total_negatives)
     areas = _extension_areas(positives, negatives, end_positives, end_negatives, 0.0)
     return areas / path.total_positives
 
 
 def _path_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
-    """Area of the curve through the whole path and the candidate at its end."""
+    """Return the area of the curve through the whole path and each candidate at its end."""
     areas = _extension_areas(positives, negatives, *path.end, path.fixed_area)
     return areas / path.total_positives
 
@@ -193,7 +175,7 @@ class SearchLimits:
     Attributes
     ----------
     max_length : int
-        Most refinements (at most 255).
+        Maximum number of refinements (at most 255).
     max_evaluated : int or None
         Stop before a step once this many rules were scored.
     max_seconds : float or None

@@ -21,7 +21,7 @@ from toprank.docstrings import fill_docstring
 from toprank.parallel import ThreadPool, thread_count
 from toprank.rules._kernels import count_depths
 from toprank.rules.binned import BinnedColumns, BinnedRows, boolean_columns
-from toprank.rules.boosters import Booster, BoostingRound, rank_values
+from toprank.rules.boosters import Booster, BoostingRound, contributions
 from toprank.rules.scoring import (
     KeptRound,
     PathLookup,
@@ -57,6 +57,7 @@ class BoostedRules(BaseRanker):
         "max_length": [Interval(Integral, 1, 255, closed="both")],
         "max_evaluated": [Interval(Integral, 1, None, closed="left"), None],
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "eval_metric": [str, callable],
     }
 
     n_estimators: int
@@ -179,7 +180,8 @@ class BoostedRules(BaseRanker):
         lookup = PathLookup.of(self.bins_, self.rounds_)
         n_threads = thread_count(self.n_jobs) if len(X) > ROWS_FOR_THREADS else 1
         with ThreadPool(n_threads) as pool:
-            return lookup.scores(lookup.codes(X, n_threads), pool)
+            codes = self.bins_.codes(X, only=lookup.used, n_jobs=n_threads)
+            return lookup.scores(codes, pool)
 
     @contextmanager
     def _depths(self, X: Any, rounds: Sequence[KeptRound] | None = None) -> Iterator[Depths]:
@@ -297,7 +299,7 @@ def kept_round(found: BoostingRound, data: TrainingData) -> KeptRound:
 
 def _values(kept: KeptRound, depth: Depths) -> np.ndarray:
     """Return what a round adds to each row."""
-    return rank_values(depth(kept), kept.levels, kept.step)
+    return contributions(depth(kept), kept.levels, kept.step)
 
 
 def _fired(t: int, kept: KeptRound, depth: np.ndarray) -> pd.DataFrame:

@@ -33,7 +33,7 @@ class RankBoost(BoostedRules):
     Parameters
     ----------
     n_estimators : int, default=100
-        Most rounds.
+        Maximum number of rounds.
     weak : {"stump", "clause"}, default="stump"
         "stump": the single literal with the greatest r of all. "clause": a conjunction found by greedy
         search from a positive seed row, drawn in proportion to its weight: the baseline that [2]_
@@ -43,10 +43,9 @@ class RankBoost(BoostedRules):
     learning_rate : float, default=1.0
         Share of each step that is taken.
     max_length : int, default=4
-        Most literals added to a clause.
+        Maximum number of literals added to a clause.
     %(clause_limits)s
-    max_bins : int, default=255
-        Most bins of a column; missing values have a bin of their own.
+    %(max_bins)s
     %(rule_validation)s
     eval_metric : str or callable, default="average_precision"
         A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
@@ -152,9 +151,10 @@ class PNormPush(RankBoost):
     ----------
     p : float, default=4.0
         At least 1.
-    n_estimators, weak, step, learning_rate, max_length, max_bins, eval_metric
+    n_estimators, weak, step, learning_rate, max_length, eval_metric
         As in :class:`RankBoost`.
     %(clause_limits)s
+    %(max_bins)s
     %(rule_validation)s
     %(n_jobs)s
     %(random_state)s
@@ -242,7 +242,7 @@ class PRankBoost(BoostedRules):
     Parameters
     ----------
     n_estimators : int, default=100
-        Most rounds.
+        Maximum number of rounds.
     weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}, default="clause"
         What a search maximises and what is kept of it:
 
@@ -266,10 +266,9 @@ class PRankBoost(BoostedRules):
     learning_rate : float, default=1.0
         Share of each step that is taken.
     max_length : int, default=6
-        Most literals added to a clause.
+        Maximum number of literals added to a clause.
     %(clause_limits)s
-    max_bins : int, default=255
-        Most bins of a column; missing values have a bin of their own.
+    %(max_bins)s
     %(rule_validation)s
     eval_metric : str or callable, default="recall_precision_area"
         A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.

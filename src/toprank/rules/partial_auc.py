@@ -27,7 +27,7 @@ from toprank.binning import MISSING, N_BINS
 from toprank.docstrings import fill_docstring
 from toprank.rule import Literal, Rule
 from toprank.rules.binned import BinnedColumns, BinnedRows
-from toprank.rules.boosters import Booster, BoostingRound, rank_values
+from toprank.rules.boosters import Booster, BoostingRound, contributions
 from toprank.rules.ensemble import BoostedRules
 from toprank.rules.scoring import KeptRound
 from toprank.rules.weak_rankers import StumpSource
@@ -304,7 +304,7 @@ class PartialAUCBooster(Booster):
             raise StopIteration
         step = self.learning_rate * self._step(direction, in_range)
         self.n_rounds += 1
-        self.scores += rank_values(direction.depth, direction.levels, step)
+        self.scores += contributions(direction.depth, direction.levels, step)
         if direction.spline is not None:
             b, k, sign = direction.spline
             self.coefficients[b][k] += sign * step
@@ -334,13 +334,10 @@ class PartialAUCBooster(Booster):
             return None
         # the two totals are equal but for the rounding of the grid
         weights *= np.where(positive, 1.0 / up, 1.0 / down)
+        found = self._splines(gradient) if self.bases else []
         stump = self.source.best(positive, weights, "auc") if self.source.columns else None
-        found = (
-            []
-            if stump is None
-            else [Direction(stump.rules, np.ones(1), stump.depth, up * stump.score)]
-        )
-        found += self._splines(gradient) if self.bases else []
+        if stump is not None:
+            found.append(Direction(stump.rules, np.ones(1), stump.depth, up * stump.score))
         return max(found, key=lambda direction: direction.derivative, default=None)
 
     def _splines(self, gradient: np.ndarray) -> list[Direction]:
@@ -367,7 +364,7 @@ class PartialAUCBooster(Booster):
         Less the penalty, and halved a few times while the partial AUC of the list as it is then, with
         other negatives in the range, would fall.
         """
-        along = rank_values(direction.depth, direction.levels, 1.0)
+        along = contributions(direction.depth, direction.levels, 1.0)
 
         def loss(step: float) -> float:
             value = self.objective.value(self.scores + step * along, in_range)
@@ -409,7 +406,7 @@ class PAUCBoost(BoostedRules):
     fpr : tuple (a, b), default=(0.0, 0.1)
         Range of false positive rates, 0 <= a < b <= 1.
     n_estimators : int, default=100
-        Most rounds.
+        Maximum number of rounds.
     weak : {"stump", "spline"}, default="stump"
         "stump": single literals. "spline": natural cubic splines of the columns with more distinct
         values than knots (kept as paths of nested thresholds), stumps of the others.
@@ -426,8 +423,7 @@ class PAUCBoost(BoostedRules):
         Share of the rounds in which the range narrows from the whole list to `fpr`. At first most rows
         tie, and no single rule raises the partial AUC of a narrow range: the ascent needs this start,
         which is not in [1]_.
-    max_bins : int, default=255
-        Most bins of a column; missing values have a bin of their own.
+    %(max_bins)s
     %(rule_validation)s
     eval_metric : str, callable or None, default=None
         A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`; None is the partial AUC
@@ -467,6 +463,7 @@ class PAUCBoost(BoostedRules):
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "penalty": [Interval(Real, 0, None, closed="left")],
         "narrowing": [Interval(Real, 0, 1, closed="both")],
+        "eval_metric": [str, callable, None],
     }
 
     def __init__(

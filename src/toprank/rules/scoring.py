@@ -108,10 +108,6 @@ class PathLookup:
             np.array(starts, dtype=np.int64),
         )
 
-    def codes(self, X: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """Return the bins of the columns that the rules look at."""
-        return self.bins.codes(X, only=self.used, n_jobs=n_jobs)
-
     def scores(self, codes: np.ndarray, pool: ThreadPool) -> np.ndarray:
         """Score binned rows; rounds that look at one column are added up beforehand."""
         scores = np.zeros(codes.shape[1])
