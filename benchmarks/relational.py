@@ -29,25 +29,26 @@ from benchmarks.common import SIZES, in_own_process, measured, report, report_gr
 from toprank import RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
-from toprank.rules.relational.clause import Clause, Constant
-from toprank.rules.relational.coded import Body, CodedAtom, decode
+from toprank.rules.relational.clause import Body, Clause, CodedAtom, Constant, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
 SPEED_BAR = 100.0
 Step = tuple[Body, list[CodedAtom]]
 
 
 class Recorder(Coverage):
-    """Coverage that writes down what a search asks for."""
+    """Coverage that records what a search asks for."""
 
     def __init__(self, *arguments, **keywords) -> None:
         super().__init__(*arguments, **keywords)
         self.steps: list[Step] = []
 
-    def literals(self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]) -> list[HeadSet]:
+    def cover_literals(
+        self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
+    ) -> list[HeadSet]:
         self.steps.append((tuple(body), list(literals)))
-        return super().literals(body, literals)
+        return super().cover_literals(body, literals)
 
 
 def searched_steps(data: RelationalData, y: np.ndarray, n_rounds: int) -> list[Step]:
@@ -73,7 +74,7 @@ def our_answers(data: RelationalData, y: np.ndarray, steps: list[Step]) -> tuple
         with Coverage(data.background, data.codes()) as coverage:
             for body, literals in steps:
                 covered = coverage.mask(body)
-                sets = coverage.literals(body, literals)
+                sets = coverage.cover_literals(body, literals)
                 counts.append(np.stack(coverage.weigh(sets, covered, y > 0, weights), axis=1))
         taken = time.process_time() - start
     return np.concatenate(counts).astype(int), taken

@@ -1,4 +1,4 @@
-"""Files in, tables out, and the other way round."""
+"""Reading and writing tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import tables
+from toprank.rule import quote_identifier
 from toprank.tables import (
     TableError,
     atomic_path,
     numbers,
-    quote_identifier,
     read_table,
     write_table,
 )
@@ -48,7 +48,7 @@ def test_patterns_read_their_files_in_order(tmp_path):
     for day in (2, 1):
         write_table(FRAME.assign(day=day), tmp_path / f"day{day}.csv")
     assert read_table(tmp_path / "day*.csv")["day"].tolist() == [1, 1, 1, 2, 2, 2]
-    with pytest.raises(TableError, match="no file has such a name"):
+    with pytest.raises(TableError, match="no file matches"):
         read_table(tmp_path / "week*.csv")
 
 
@@ -107,7 +107,7 @@ def test_missing_cells_and_hash_signs(tmp_path):
     assert table["note"].tolist()[0] == "#1"
 
 
-# -- what is wrong with a file --------------------------------------------------------------------
+# -- files that cannot be read --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_text_among_numbers_is_named(tmp_path):
 # -- writing --------------------------------------------------------------------------------------
 
 
-def test_formulas_are_defused_and_numbers_left_alone(tmp_path):
+def test_formulas_are_escaped_and_numbers_left_alone(tmp_path):
     cells = ["=1+1", "+A1", "-A1", "@x", "\tx", "\rx", "-5", "+33.1", "safe", None]
     frame = pd.DataFrame({"=head": cells, "n": -np.arange(10.0)})
     frame["kind"] = pd.Categorical(["=a", "b"] * 5)
@@ -202,7 +202,7 @@ def test_formulas_are_defused_and_numbers_left_alone(tmp_path):
 
 @given(st.text(min_size=1))
 def test_no_text_leaves_with_a_risky_first_character(text):
-    safe = tables._safe_cell(text)
+    safe = tables._escape_cell(text)
     assert safe in (text, "'" + text)
     if safe[0] in "=+-@\t\r\n":
         float(safe)  # only plain numbers keep their sign

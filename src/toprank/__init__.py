@@ -20,7 +20,7 @@ _FUNCTIONS = {
     "SGBAPsig": "toprank.boosting",
     "LambdaMART": "toprank.boosting",
     "RelationalData": "toprank.rules.relational.data",
-    "Mode": "toprank.rules.relational.modes",
+    "Mode": "toprank.rules.relational.schema",
     "show_versions": "toprank._version",
     "save": "toprank.persistence",
     "load": "toprank.persistence",

@@ -60,6 +60,24 @@ max_evaluated : int or None, default=None
 max_seconds : float or None, default=None
     Stop the search for a clause after this time; the model then depends on the machine.
 """,
+    "relational_search": """
+max_length : int, default=4
+    Most literals of a clause.
+max_depth : int, default=2
+    Deepest variable: how many literals lie between it and the head.
+recall : int, default=10
+    Most facts that one call of a mode adds to a bottom clause, where the mode does not say. It limits
+    which literals are tried, never what a clause covers.
+lookahead : int, default=5
+    How many of the literals that introduce variables, the best ones, are at each step also tried
+    together with a second literal on these variables.
+""",
+    "relational_attributes": """
+schema_ : Schema
+    Predicates, types and modes of the training data.
+text_types_ : tuple of str
+    Argument types that the training data has as text and as numbers; `to_sql` casts them to text.
+""",
     "rule_validation": """
 early_stopping_rounds : int or None, default=None
     Hold out rows, stop when `eval_metric` has not improved for so many rounds, and keep the best round.

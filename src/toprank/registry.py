@@ -27,8 +27,8 @@ ESTIMATORS: dict[str, str] = {
 
 # Rankers of relational data: their `fit` takes a RelationalData.
 RELATIONAL: dict[str, str] = {
-    "RelationalPRankBoost": "toprank.rules.relational.estimator",
-    "RelationalRankBoost": "toprank.rules.relational.estimator",
+    "RelationalPRankBoost": "toprank.rules.relational.estimators",
+    "RelationalRankBoost": "toprank.rules.relational.estimators",
 }
 
 # Rankers around another ranker.

@@ -1,8 +1,8 @@
-"""Files and SQL in, tables out: DuckDB's home.
+"""Read CSV, Parquet and SQL with DuckDB; atomic writes.
 
-DuckDB runs in memory with Python variables out of reach of SQL and without fetching extensions; every
-query has a cursor of its own and is read to the end. Whatever is wrong with a file becomes
-a `TableError` of one line. Files are written whole or not at all.
+DuckDB runs in memory; SQL cannot read Python variables, and no extension is installed or loaded. Every
+query has a cursor of its own and is read to the end. Whatever is wrong with a file becomes a `TableError`
+of one line. Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
     "TableError",
     "atomic_path",
     "connect",
+    "escape_formulas",
     "known_columns",
     "numbers",
-    "quote_identifier",
     "read_table",
     "write_table",
     "write_text",
@@ -50,7 +50,7 @@ _SCANS = {
     "parquet": "read_parquet(?)",
 }
 _RAGGED = "its rows do not all have the same number of cells, or quotes do not match"
-_RISKY_START = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -83,7 +83,7 @@ def read_table(
     *,
     sql: str | None = None,
 ) -> pd.DataFrame:
-    """Read a file, several files or the answer of a query as a table.
+    """Read a file, several files or the result of a query as a table.
 
     Parameters
     ----------
@@ -115,13 +115,13 @@ def read_table(
         return _run(f"({sql.strip().rstrip(';')}\n)", None, "the query", columns)
     if str(path) == "-":
         with _standard_input() as copy:
-            return _read_files([copy], _kind_of_content(copy), "standard input", columns)
+            return _read_files([copy], _format_of_content(copy), "standard input", columns)
     files = _files(os.fspath(path))  # type: ignore[arg-type]
-    return _read_files(files, _kind_of_name(files[0]), str(path), columns)
+    return _read_files(files, _format_of_name(files[0]), str(path), columns)
 
 
 def write_table(table: Any, path: StrPath) -> None:
-    """Write a table as CSV, TSV or Parquet, by its extension, whole or not at all.
+    """Write a table as CSV, TSV or Parquet, by its extension, completely or not at all.
 
     In CSV and TSV, text that a spreadsheet would run as a formula (first character ``=``, ``+``,
     ``-``, ``@``, tab or line break) gets a leading apostrophe; numbers, and text that is a
@@ -148,25 +148,26 @@ def write_table(table: Any, path: StrPath) -> None:
     ['name,change', "'=A1,-1", 'ann,2']
     """
     frame = as_frame(table)
-    kind = _kind_of_name(os.fspath(path))
+    file_format = _format_of_name(os.fspath(path))
     with atomic_path(path) as temporary:
-        if kind == "parquet":
+        if file_format == "parquet":
             frame.to_parquet(temporary, index=False)
         else:
-            _write_text_table(_defused(frame), temporary, "," if kind == "csv" else "\t")
+            separator = "," if file_format == "csv" else "\t"
+            _write_text_table(escape_formulas(frame), temporary, separator)
 
 
 def write_text(text: str, path: StrPath) -> None:
-    """Write text as UTF-8, whole or not at all."""
+    """Write text as UTF-8, completely or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def atomic_path(path: StrPath) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when the block ends well.
+    """Give a temporary path beside `path` that replaces it when the block ends without an error.
 
-    After any error, an interruption included, the temporary file is removed and `path` is as before.
+    After any error, an interruption included, the temporary file is removed and `path` is unchanged.
 
     Parameters
     ----------
@@ -219,13 +220,13 @@ def numbers(table: pd.DataFrame, column: str) -> np.ndarray:
 
 
 def _files(path: str) -> list[str]:
-    """The files that a path or a pattern names; each is there and not empty."""
+    """Return the files that a path or a pattern names; each exists and is not empty."""
     if os.path.exists(path):
         files = [path]
     elif glob.has_magic(path):
         files = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
         if not files:
-            raise TableError(f"{path}: no file has such a name")
+            raise TableError(f"{path}: no file matches")
     else:
         raise TableError(f"{path}: no such file")
     for name in files:
@@ -233,24 +234,23 @@ def _files(path: str) -> list[str]:
             raise TableError(f"{name} is a folder; for the files in it, write {name}/*.parquet")
         if os.path.getsize(name) == 0:
             raise TableError(f"{name} is empty")
-    kinds = {_kind_of_name(name) for name in files}
-    if len(kinds) > 1:
-        raise TableError(f"{path} names files of several formats: {', '.join(sorted(kinds))}")
+    formats = {_format_of_name(name) for name in files}
+    if len(formats) > 1:
+        raise TableError(f"{path} names files of several formats: {', '.join(sorted(formats))}")
     return files
 
 
-def _kind_of_name(path: str) -> str:
-    """The format that an extension stands for."""
+def _format_of_name(path: str) -> str:
+    """Return the format that an extension stands for."""
     name = Path(path).name.lower()
-    packed = name.endswith(".gz")
-    kind = _FORMATS.get(Path(name.removesuffix(".gz")).suffix)
-    if kind is None or (packed and kind == "parquet"):
+    found = _FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if found is None or (found == "parquet" and name.endswith(".gz")):
         raise TableError(f"{path}: unknown extension; use .csv, .tsv, .csv.gz, .tsv.gz or .parquet")
-    return kind
+    return found
 
 
-def _kind_of_content(path: str) -> str:
-    """The format of a file without an extension."""
+def _format_of_content(path: str) -> str:
+    """Return the format of a file without an extension."""
     with open(path, "rb") as file:
         start = file.read(4)
     if not start:
@@ -260,7 +260,7 @@ def _kind_of_content(path: str) -> str:
 
 @contextmanager
 def _standard_input() -> Iterator[str]:
-    """The standard input as a file."""
+    """Copy the standard input to a file and give its path."""
     with tempfile.TemporaryDirectory() as folder:
         content = sys.stdin.buffer.read()
         suffix = ".csv.gz" if content[:2] == b"\x1f\x8b" else ""
@@ -270,42 +270,52 @@ def _standard_input() -> Iterator[str]:
 
 
 def _read_files(
-    files: list[str], kind: str, shown: str, columns: Sequence[str] | None
+    files: list[str], file_format: str, what: str, columns: Sequence[str] | None
 ) -> pd.DataFrame:
     """Read files of one format and refuse a table without rows."""
-    # DuckDB expands patterns too: escape what is a plain name by now
-    table = _run(_SCANS[kind], [[glob.escape(name) for name in files]], shown, columns)
-    if kind == "csv" and _is_unsplit(list(table.columns)):
-        raise TableError(f"{shown} cannot be read: {_RAGGED}")
+    # DuckDB expands patterns too: escape names that are plain by now
+    names = [glob.escape(name) for name in files]
+    table = _run(_SCANS[file_format], [names], what, columns)
+    if file_format == "csv" and _is_unsplit(list(table.columns)):
+        raise TableError(f"{what} cannot be read: {_RAGGED}")
     if len(table) == 0:
-        raise TableError(f"{shown} has no rows")
+        raise TableError(f"{what} has no rows")
     return table
 
 
 def _run(
-    source: str, parameters: list[Any] | None, shown: str, columns: Sequence[str] | None
+    source: str, parameters: list[Any] | None, what: str, columns: Sequence[str] | None
 ) -> pd.DataFrame:
-    """Select from a scan or a query; turn what DuckDB says into one line."""
+    """Select from a scan or a query; turn DuckDB's errors into one line."""
     import duckdb
 
     connection = connect()
     try:
-        chosen = "*"
+        selected = "*"
         if columns is not None:
             query = f"DESCRIBE SELECT * FROM {source}"
             known = [row[0] for row in connection.cursor().execute(query, parameters).fetchall()]
-            chosen = ", ".join(
-                quote_identifier(name) for name in known_columns(columns, known, shown)
-            )
-        return connection.cursor().execute(f"SELECT {chosen} FROM {source}", parameters).df()
+            if _is_unsplit(known) and not set(columns) <= set(known):
+                raise TableError(f"{what} cannot be read: {_RAGGED}")
+            selected = ", ".join(map(quote_identifier, known_columns(columns, known, what)))
+        return connection.cursor().execute(f"SELECT {selected} FROM {source}", parameters).df()
     except (duckdb.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{shown} cannot be read: {_reason(error)}") from error
+        raise TableError(f"{what} cannot be read: {_reason(error)}") from error
     finally:
         connection.close()
 
 
-def known_columns(columns: Sequence[str], known: Sequence[str], shown: str) -> list[str]:
-    """Return the columns without repetition if all are known; name near ones if not.
+def known_columns(columns: Sequence[str], known: Sequence[str], what: str) -> list[str]:
+    """Return the columns without repetition if all are known; otherwise name similar ones.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Asked for.
+    known : sequence of str
+        The columns there are.
+    what : str
+        What has them, for the message.
 
     Examples
     --------
@@ -314,24 +324,22 @@ def known_columns(columns: Sequence[str], known: Sequence[str], shown: str) -> l
     """
     for name in columns:
         if name not in known:
-            if _is_unsplit(known):
-                raise TableError(f"{shown} cannot be read: {_RAGGED}")
-            near = get_close_matches(name, known, n=3, cutoff=0.5)
-            others = [column for column in known if column.lower() == name.lower()]
-            hint = ", ".join(map(repr, others or near or list(known[:8])))
-            word = "did you mean" if others or near else "it has"
-            more = ", ..." if not (others or near) and len(known) > 8 else ""
-            raise TableError(f"{shown} has no column {name!r}; {word} {hint}{more}")
+            same = [column for column in known if column.lower() == name.lower()]
+            similar = same or get_close_matches(name, known, n=3, cutoff=0.5)
+            shown = ", ".join(map(repr, similar or known[:8]))
+            more = ", ..." if not similar and len(known) > 8 else ""
+            hint = "did you mean" if similar else "it has"
+            raise TableError(f"{what} has no column {name!r}; {hint} {shown}{more}")
     return list(dict.fromkeys(columns))
 
 
 def _is_unsplit(names: Sequence[str]) -> bool:
-    """Whether DuckDB took whole lines for one column, as it does when their cells differ in number."""
+    """Return whether DuckDB read whole lines as one column, as it does when rows differ in length."""
     return len(names) == 1 and re.search(r"[,;\t|]", str(names[0])) is not None
 
 
 def _reason(error: Exception) -> str:
-    """The first telling line of DuckDB's answer, without its advice on SQL options."""
+    """Return the first useful line of DuckDB's error, without its advice on SQL options."""
     text = str(error)
     if "not utf-8" in text.lower() or "invalid unicode" in text.lower():
         return "it is not UTF-8 text; save it as UTF-8 first"
@@ -345,32 +353,38 @@ def _reason(error: Exception) -> str:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def _defused(frame: pd.DataFrame) -> pd.DataFrame:
-    """A copy whose text no spreadsheet takes for a formula, column names included."""
-    safe = frame.rename(columns={name: _safe_cell(name) for name in frame.columns})
+def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy in which no spreadsheet runs text as a formula, column names included.
+
+    Examples
+    --------
+    >>> escape_formulas(pd.DataFrame({"name": ["=A1", "ann"], "change": [-1, 2]}))["name"].tolist()
+    ["'=A1", 'ann']
+    """
+    safe = frame.rename(columns={name: _escape_cell(name) for name in frame.columns})
     for position, dtype in enumerate(frame.dtypes):
         if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
             continue
         cells = frame.iloc[:, position].astype(object)
-        safe.isetitem(position, cells.map(_safe_cell, na_action="ignore").array)
+        safe.isetitem(position, cells.map(_escape_cell, na_action="ignore").array)
     return safe
 
 
 def _write_text_table(frame: pd.DataFrame, path: Path, separator: str) -> None:
-    """Write CSV; a lone carriage return would end a line for some readers unless text is quoted."""
-    texts = frame.select_dtypes(exclude="number")
-    cells = (cell for position in range(texts.shape[1]) for cell in texts.iloc[:, position])
+    """Write CSV; text is quoted if it has a carriage return, which would end a line for some readers."""
+    text = frame.select_dtypes(exclude="number")
+    cells = (cell for position in range(text.shape[1]) for cell in text.iloc[:, position])
     if any(isinstance(cell, str) and "\r" in cell for cell in cells):
         frame.to_csv(path, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
     else:
         frame.to_csv(path, index=False, sep=separator)
 
 
-def _safe_cell(cell: Any) -> Any:
-    """Text with an apostrophe before it where it could be run."""
+def _escape_cell(cell: Any) -> Any:
+    """Put an apostrophe before text that could be run as a formula."""
     if (
         isinstance(cell, str)
-        and cell.startswith(_RISKY_START)
+        and cell.startswith(_FORMULA_START)
         and not _PLAIN_NUMBER.fullmatch(cell)
     ):
         return "'" + cell

@@ -27,7 +27,7 @@ VALUES = {
 
 
 def frame(rows: Sequence[tuple], types: Sequence[str]) -> pd.DataFrame:
-    """A table of rows, with a dtype for each kind even when it has no rows."""
+    """A table of rows, with a dtype for each type even when it has no rows."""
     columns = {}
     for k, name in enumerate(types):
         values = [row[k] for row in rows]

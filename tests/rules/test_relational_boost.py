@@ -13,12 +13,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, RelationalRankBoost
+from toprank.base import BaseRanker
 from toprank.datasets import make_relational
 from toprank.metrics import average_precision, roc_auc
 from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
+from toprank.rules.ensemble import BoostedRules
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
 MODELS = {
     "RankBoost": RelationalRankBoost(6, random_state=0),
@@ -167,7 +169,14 @@ def test_a_weight_is_a_number_of_copies(name: str, people) -> None:
     np.testing.assert_allclose(weighted, repeated, rtol=1e-6, atol=1e-8)
 
 
-def test_labels_of_all_kinds(people) -> None:
+def test_one_base_lies_between_the_estimator_and_all_rankers() -> None:
+    classes = RelationalPRankBoost.__mro__
+    assert classes[:3] == (RelationalPRankBoost, BoostedRules, BaseRanker)
+    parameters = set(RelationalPRankBoost().get_params())
+    assert parameters - set(RelationalRankBoost().get_params()) == {"weak", "switch_at"}
+
+
+def test_labels_of_all_types(people) -> None:
     data, y = people
     expected = clone(MODELS["clause"]).fit(data, y).decision_function(data)
     for labels in (y.astype(bool), np.where(y == 1, "yes", "no"), 2 * y - 1):

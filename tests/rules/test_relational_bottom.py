@@ -13,7 +13,7 @@ from relational_worlds import MODES, PREDICATES, VALUES, facts_drawn, friends, w
 
 from toprank import Mode, RelationalData
 from toprank.rules.relational.bottom import MAX_BINDINGS, BottomClause, Partial, Saturation
-from toprank.rules.relational.coded import CodedAtom, decode
+from toprank.rules.relational.clause import CodedAtom, decode
 
 
 def bottom(data: RelationalData, row: int = 0, **limits) -> BottomClause:
@@ -69,17 +69,29 @@ def test_refinements_are_exactly_the_literals_true_of_the_seed(facts, person, ra
         assert partial.bindings
 
 
-def test_the_bottom_clause_reads_as_in_the_books() -> None:
+def test_the_bottom_clause_follows_facts_in_both_directions() -> None:
     facts = {
         "likes": [("ann", "bob"), ("dan", "bob")],
-        "owns": [("bob", 1)],
+        "owns": [("bob", 1), ("carl", 3)],
         "made_of": [(1, "wood"), (2, "wood")],
-        "happy": [("dan",)],
+        "happy": [("dan",), ("bob",), ("eve",)],
     }
-    data = world(facts, [("ann", "carl")])
-    text = str(bottom(data).clause(data.background))
-    assert text == ("pair(A,B) :- likes(A,C), likes(D,C), owns(C,E), made_of(E,wood), happy(D)")
-    assert Prover(facts).covers(bottom(data).clause(data.background), ("ann", "carl"))
+    data = world(facts, [("ann", "ann")])
+    value, gathered = data.background.value, bottom(data).facts
+    found = {
+        predicate.name: [
+            tuple(value(name, code) for name, code in zip(predicate.types, row, strict=True))
+            for row in gathered.get(j, ())
+        ]
+        for j, predicate in enumerate(data.schema.predicates)
+    }
+    assert found == {
+        "likes": [("ann", "bob"), ("dan", "bob")],
+        "owns": [("bob", 1)],
+        "made_of": [(1, "wood")],
+        "happy": [("bob",), ("dan",)],
+        "swap": [],
+    }
 
 
 def test_depth_and_recall_limit_what_is_gathered() -> None:
@@ -115,7 +127,7 @@ def test_an_example_that_no_fact_names_has_an_empty_bottom_clause() -> None:
     assert bottom(data).refinements(bottom(data).start()) == []
 
 
-def test_literals_that_say_nothing_new_are_marked() -> None:
+def test_implied_literals_are_marked() -> None:
     data = world({"likes": [("ann", "bob"), ("ann", "carl")]}, [("ann", "dan")], MODES[:1])
     around = bottom(data)
     (first,) = around.refinements(around.start())

@@ -23,8 +23,17 @@ from relational_worlds import (
 )
 
 from toprank import RelationalData, RelationalPRankBoost, RelationalRankBoost
-from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
-from toprank.rules.relational.coded import CodedAtom, canonical, components, decode, encode
+from toprank.rules.relational.clause import (
+    Atom,
+    Clause,
+    CodedAtom,
+    Constant,
+    Variable,
+    canonical,
+    components,
+    decode,
+    encode,
+)
 from toprank.rules.relational.coverage import Coverage
 
 A, B, C = map(Variable, "ABC")
@@ -84,7 +93,7 @@ def test_literals_of_a_step_equal_whole_clauses(facts, examples, clause, more) -
         body = encode(clause, data.schema, data.background)
         coded = [encode(c, data.schema, data.background)[-1] for c in longer]
         covered = coverage.mask(body)
-        sets = coverage.literals(body, coded)
+        sets = coverage.cover_literals(body, coded)
         sums = coverage.weigh(sets, covered, positive, weights)
         for k, (whole, head_set) in enumerate(zip(longer, sets, strict=True)):
             expected = np.array(prover.mask(whole, examples))
@@ -129,14 +138,14 @@ def test_literals_on_the_same_variables_take_one_query() -> None:
         )
         smokes = CodedAtom(data.schema.index("smokes"), (0,))
         opening = CodedAtom(data.schema.index("friends"), (0, 1))
-        coverage.literals((), [blue, red, green, smokes, opening])
+        coverage.cover_literals((), [blue, red, green, smokes, opening])
         assert coverage.n_queries == 1
         on_friend = [
             atom._replace(terms=(1, *atom.terms[1:])) for atom in (blue, red, green, smokes)
         ]
-        coverage.literals((opening,), on_friend)
+        coverage.cover_literals((opening,), on_friend)
         assert coverage.n_queries == 2
-        coverage.literals((opening,), [*on_friend, blue])
+        coverage.cover_literals((opening,), [*on_friend, blue])
         assert coverage.n_queries == 2  # answered from memory
 
 
@@ -163,10 +172,10 @@ def test_many_literals_are_asked_for_in_batches(monkeypatch: pytest.MonkeyPatch)
         for k in range(30)
     ]
     with Coverage(data.background, data.codes()) as coverage:
-        expected = [s.bits.tolist() for s in coverage.literals((), body)]
+        expected = [s.bits.tolist() for s in coverage.cover_literals((), body)]
     monkeypatch.setattr("toprank.rules.relational.coverage.MAX_PAIRS", 60 * 7)
     with Coverage(data.background, data.codes()) as coverage:
-        assert [s.bits.tolist() for s in coverage.literals((), body)] == expected
+        assert [s.bits.tolist() for s in coverage.cover_literals((), body)] == expected
         assert coverage.n_queries == 5
 
 

@@ -1,4 +1,4 @@
-"""RelationalData: every way in, types and modes, hostile names, bad input."""
+"""RelationalData: its constructors, types and modes, hostile names, bad input."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from relational_worlds import friends
 
 from toprank import Mode, RelationalData
 from toprank.rules.relational.background import UNSEEN
-from toprank.rules.relational.inference import infer_types
-from toprank.rules.relational.kinds import common_type
-from toprank.rules.relational.modes import Predicate, infer_modes
-from toprank.rules.relational.schema_file import read_schema
+from toprank.rules.relational.inference import infer_modes, infer_types
+from toprank.rules.relational.schema import Predicate, common_sql_type, read_schema
 
 FRIENDS = pd.DataFrame({"a": ["ann", "bob", "ann"], "b": ["bob", "carl", "bob"]})
 SMOKES = pd.DataFrame({"person": ["bob"]})
@@ -38,10 +36,10 @@ def facts(data: RelationalData) -> dict[str, list[list[int]]]:
     return {p.name: data.background.rows(j).tolist() for j, p in enumerate(data.schema.predicates)}
 
 
-# -- ways in ---------------------------------------------------------------------------------------
+# -- constructors ----------------------------------------------------------------------------------
 
 
-def test_tables_of_all_makes_give_the_same_facts(tmp_path: Path) -> None:
+def test_tables_of_all_libraries_give_the_same_facts(tmp_path: Path) -> None:
     expected = build()
     makes = {
         "polars": pl.from_pandas,
@@ -68,7 +66,7 @@ def test_facts_are_distinct_and_codes_follow_sorted_values() -> None:
     assert data.background.code("person", "carl") == 2
     assert data.background.code("person", "nobody") == UNSEEN
     assert data.background.code("no such type", "x") == UNSEEN
-    assert data.background.values("person", [0, 2]) == {0: "ann", 2: "carl"}
+    assert [data.background.value("person", code) for code in (0, 2)] == ["ann", "carl"]
 
 
 def test_a_database_file_is_attached_and_left_alone(tmp_path: Path) -> None:
@@ -182,7 +180,7 @@ def test_new_examples_on_the_same_background() -> None:
     new = data.with_examples(pd.DataFrame({"other": [1, 2], "person": ["carl", "nobody"]}))
     assert new.codes().tolist() == [[2], [-1]]
     assert new.background is data.background
-    with pytest.raises(ValueError, match="lack the columns person"):
+    with pytest.raises(ValueError, match="table of examples has no column 'person'"):
         data.with_examples(pd.DataFrame({"someone": ["ann"]}))
 
 
@@ -267,17 +265,17 @@ def test_schema_files_may_lack_types_or_have_lists_as_one_argument() -> None:
         (["TIMESTAMP WITH TIME ZONE"], "VARCHAR"),
     ],
 )
-def test_kinds_that_join(places: list[str], expected: str) -> None:
-    assert common_type("t", [(f"c{k}", p) for k, p in enumerate(places)]) == expected
+def test_value_types_that_join(places: list[str], expected: str) -> None:
+    assert common_sql_type("t", [(f"c{k}", p) for k, p in enumerate(places)]) == expected
 
 
 @pytest.mark.parametrize(
     "places",
     [["VARCHAR", "DOUBLE"], ["BOOLEAN", "BIGINT"], ["DATE", "VARCHAR"], ["INTEGER[]"], ["BLOB"]],
 )
-def test_kinds_that_do_not_join(places: list[str]) -> None:
+def test_value_types_that_do_not_join(places: list[str]) -> None:
     with pytest.raises(ValueError, match=r"do not join|cannot be the argument"):
-        common_type("t", [(f"c{k}", p) for k, p in enumerate(places)])
+        common_sql_type("t", [(f"c{k}", p) for k, p in enumerate(places)])
 
 
 def test_numbers_and_text_of_one_type_compare_as_text() -> None:
@@ -355,7 +353,7 @@ def test_hostile_names_and_values_work_and_cannot_inject() -> None:
         ({"tables": {"smokes": "no such file.parquet"}}, "no file"),
         (
             {"tables": {"friends": FRIENDS, "smokes": pd.DataFrame({"person": [1, "x"]})}},
-            "mixed kinds",
+            "mixed types",
         ),
     ],
 )

@@ -15,12 +15,12 @@ from relational_worlds import friends
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
 from toprank.rules.boosters import BoostingRound
+from toprank.rules.relational.background import Queries, TimeUpError, connect
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.modes import Predicate, infer_modes
-from toprank.rules.relational.queries import Queries, TimeUpError
-from toprank.rules.relational.source import RelationalLimits, RelationalSource
-from toprank.rules.relational.sources import connect
+from toprank.rules.relational.inference import infer_modes
+from toprank.rules.relational.schema import Predicate
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 
@@ -35,7 +35,7 @@ def customers(n_columns: int, n: int = 200) -> tuple[RelationalData, np.ndarray]
     return RelationalData({"customer": table}, pd.DataFrame({"id": ids}), target="bad"), y
 
 
-def test_wide_tables_of_properties_are_searched_in_no_time() -> None:
+def test_wide_tables_of_properties_are_searched_quickly() -> None:
     data, y = customers(15)
     assert len(data.schema.modes) == 16  # the key with each property, or with none
     start = time.process_time()
@@ -51,7 +51,7 @@ def test_wide_tables_of_properties_are_searched_in_no_time() -> None:
 def test_in_wide_tables_keys_and_shared_types_are_inputs() -> None:
     wide = Predicate("p", tuple("abcde"), ("key", "x", "person", "y", "z"))
     distinct = {"a": 50, "b": 20, "c": 30, "d": 2, "e": 50}
-    modes = infer_modes(wide, distinct, 50, named=["person"], shared=["x"])
+    modes = infer_modes(wide, distinct, 50, target_types=["person"], shared_types=["x"])
     assert {mode.kinds.index("+") for mode in modes} == {0, 1, 2, 4}
     alone = infer_modes(wide, dict.fromkeys("abcde", 9), 50)
     assert {mode.kinds.index("+") for mode in alone} == set(range(5))
@@ -134,7 +134,7 @@ def test_a_query_can_be_stopped_and_the_next_one_runs(n_threads: int) -> None:
     assert time.monotonic() - start < 30
 
 
-def test_a_query_that_was_left_behind_does_not_outlive_its_thread() -> None:
+def test_closing_stops_queries_that_still_run() -> None:
     queries = Queries(connect().cursor())
     queries._pool.submit(queries._run, SLOW)
     queries._pool.submit(queries._run, SLOW)
@@ -197,7 +197,7 @@ def test_a_progress_bar_is_shown_when_asked_for(
     assert shown == [(3, "RelationalPRankBoost", False), (3, "RelationalPRankBoost", True)]
 
 
-def test_threads_are_given_back() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     data, y = friends()
 
     def threads() -> int:

@@ -90,7 +90,10 @@ def test_declarations_hold_in_folders_without_a_schema_only(tmp_path: Path) -> N
         ({"examples": "people", "where": {"flod": 1}}, "no file has a column 'flod'"),
         ({"examples": "people", "where": {"fold": []}}, "needs one value or more"),
         ({"examples": "people", "where": {"fold": None}}, "needs one value or more"),
-        ({"examples": "people", "arguments": {"target": ["who"]}}, "have no column 'who'"),
+        (
+            {"examples": "people", "arguments": {"target": ["who"]}},
+            "the table of examples has no column 'who'",
+        ),
     ],
 )
 def test_what_a_folder_lacks_is_named(tmp_path: Path, keywords: dict, message: str) -> None:

@@ -14,7 +14,7 @@ from toprank.columns import as_frame
 from toprank.ranking import descending_order
 from toprank.report.plain import plain
 from toprank.report.rows import ReportRows
-from toprank.tables import _defused
+from toprank.tables import escape_formulas
 
 __all__ = ["alert_rows", "importance_rows", "top_rows"]
 
@@ -127,7 +127,7 @@ def _csv_lines(frame: pd.DataFrame) -> list[str]:
         if dtype.kind == "O":
             cells = [_joined(cell) for cell in frame.iloc[:, place]]
             flat.isetitem(place, pd.Series(cells, dtype=object).array)
-    safe = _defused(flat)
+    safe = escape_formulas(flat)
     lines = [_line([str(name) for name in safe.columns])]
     return lines + [_line(row) for row in safe.itertuples(index=False, name=None)]
 

@@ -1,28 +1,210 @@
-"""The background facts as integers in DuckDB.
+"""The background facts: where their rows are, their integer codes in DuckDB, queries that can be stopped.
 
-The constants of each type are numbered in the sorted order of their values, so every join is a join of
-integers and nothing depends on the order in which rows came. Facts are distinct. A missing argument
-stays NULL: it equals nothing, neither a constant nor a variable, but the fact itself still stands.
+The constants of each argument type are numbered in the sorted order of their values, so every join is a
+join of integers and nothing depends on the order of the rows. Facts are distinct. A missing argument
+stays NULL: it equals nothing, neither a constant nor a variable, but its fact still counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from toprank import tables
+from toprank.columns import as_frame, is_table
 from toprank.parallel import thread_count
-from toprank.rule import Scalar, quote_identifier
-from toprank.rules.relational.kinds import common_type, kind_of
-from toprank.rules.relational.modes import Predicate
-from toprank.rules.relational.sources import ArrowSource, Source, connect, describe
+from toprank.rule import Scalar, quote_identifier, sql_value
+from toprank.rules.relational.schema import Predicate, common_sql_type, value_type
 
-__all__ = ["UNSEEN", "Background"]
+__all__ = [
+    "UNSEEN",
+    "ArrowSource",
+    "Background",
+    "DatabaseSource",
+    "ParquetSource",
+    "Queries",
+    "TableSource",
+    "TimeUpError",
+    "as_arrow",
+    "as_source",
+    "connect",
+    "describe",
+    "one_line_errors",
+    "parquet_source",
+]
 
-UNSEEN = 2**31 - 2  # the code of constants that no fact holds: no join can meet it
+UNSEEN = 2**31 - 2  # the code of constants that no fact holds: it joins with nothing
+INTERRUPT_SECONDS = 0.05  # between attempts to stop a query: one not yet begun ignores them
+
+
+# -- where rows are --------------------------------------------------------------------------------
+# A source is plain data without a connection, so whatever holds it can be copied and pickled. Names and
+# values of users are always quoted.
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowSource:
+    """A table in memory."""
+
+    table: pa.Table
+
+    def scan(self, connection: Any) -> str:
+        """Register the table with a connection; return what to write after FROM."""
+        name = f"memory_{uuid.uuid4().hex}"
+        connection.register(name, self.table)
+        return name
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Parquet files of one table; `where` keeps the rows whose columns have one of the given values."""
+
+    paths: tuple[str, ...]
+    where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    def scan(self, connection: Any) -> str:
+        """Return what to write after FROM."""
+        rows = f"read_parquet([{', '.join(map(sql_value, self.paths))}])"
+        if not self.where:
+            return rows
+        conditions = (
+            f"{quote_identifier(column)} IN ({', '.join(sql_value(v) for v in values)})"
+            for column, values in self.where
+        )
+        return f"(SELECT * FROM {rows} WHERE {' AND '.join(conditions)})"
+
+
+@dataclass(frozen=True)
+class DatabaseSource:
+    """A table or view of a DuckDB database file, which is opened for reading only."""
+
+    path: str
+    table: str
+
+    @property
+    def catalog(self) -> str:
+        """The name under which the file is attached."""
+        return f"file_{uuid.uuid5(uuid.NAMESPACE_URL, self.path).hex}"
+
+    def scan(self, connection: Any) -> str:
+        """Attach the file, if it is not yet, and return what to write after FROM."""
+        query = f"ATTACH IF NOT EXISTS {sql_value(self.path)} AS {self.catalog} (READ_ONLY)"
+        with one_line_errors(f"the database file {self.path!r}"):
+            connection.execute(query)
+        return f"{self.catalog}.{quote_identifier(self.table)}"
+
+
+TableSource = ArrowSource | ParquetSource | DatabaseSource
+
+
+def as_source(table: Any, what: str) -> TableSource:
+    """Return the source of a table in memory, of a Parquet file, or of a folder of Parquet files."""
+    if isinstance(table, (ArrowSource, ParquetSource, DatabaseSource)):
+        return table
+    if isinstance(table, (str, Path)):
+        return parquet_source(Path(table), what)
+    return ArrowSource(as_arrow(table, what))
+
+
+def parquet_source(path: Path, what: str) -> ParquetSource:
+    """Return the source of a Parquet file, or of all Parquet files below a folder."""
+    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{what}: there is no Parquet file in {str(path)!r}")
+    if not files[0].is_file():
+        raise ValueError(f"{what}: there is no file {str(path)!r}")
+    return ParquetSource(tuple(str(file.resolve()) for file in files))
+
+
+def as_arrow(table: Any, what: str) -> pa.Table:
+    """Return a pandas, Polars or Arrow table as an Arrow table (NaN counts as missing)."""
+    if not is_table(table):
+        raise TypeError(
+            f"{what} must be a pandas, Polars or Arrow table, not {type(table).__name__}"
+        )
+    package = type(table).__module__.split(".")[0]
+    if package == "pyarrow":
+        converted = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
+    elif package == "polars":
+        converted = (table.collect() if hasattr(table, "collect") else table).to_arrow()
+    else:
+        frame = as_frame(table)
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        try:
+            converted = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            raise ValueError(f"{what} has a column of mixed types: {error}") from None
+    _check_column_names(converted.column_names, what)
+    return converted
+
+
+def _check_column_names(names: Sequence[str], what: str) -> None:
+    """Refuse names that SQL could not tell apart."""
+    counts = Counter(name.lower() for name in names)
+    repeated = [name for name in names if counts[name.lower()] > 1]
+    if repeated:
+        raise ValueError(
+            f"{what} has columns whose names differ only in case, or not at all: "
+            f"{', '.join(map(repr, repeated))}; rename them"
+        )
+    if "" in names:
+        raise ValueError(f"{what} has a column without a name; give it one")
+
+
+# -- connections -----------------------------------------------------------------------------------
+
+
+def connect() -> Any:
+    """Open an in-memory DuckDB; what does not fit in memory spills to a folder of temporary files."""
+    connection = tables.connect()
+    spill = os.path.join(tempfile.gettempdir(), f"toprank-{uuid.uuid4().hex}")
+    connection.execute(f"SET temp_directory = {sql_value(spill)}")
+    connection.execute("SET preserve_insertion_order = false")
+    return connection
+
+
+def describe(connection: Any, scan: str) -> dict[str, str]:
+    """Return the columns of a scan and their SQL types."""
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+    return {row[0]: str(row[1]).upper() for row in rows}
+
+
+@contextmanager
+def one_line_errors(what: str) -> Iterator[None]:
+    """Turn DuckDB's error about something it cannot read into a ValueError of one line."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(f"{what} cannot be read: {reason}") from error
+
+
+# -- encoded facts ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArgumentType:
+    """The constants of one argument type."""
+
+    table: str  # (value, code) in DuckDB
+    sql_type: str  # in which values are compared
+    columns: tuple[
+        tuple[str, str], ...
+    ]  # those of the type, as "table.column", with their SQL types
 
 
 class Background:
@@ -30,20 +212,20 @@ class Background:
 
     Parameters
     ----------
-    sources : mapping of str to Source
+    sources : mapping of str to TableSource
         Where the rows of each predicate are.
     predicates : sequence of Predicate
         Their columns and types.
     """
 
-    def __init__(self, sources: Mapping[str, Source], predicates: Sequence[Predicate]) -> None:
+    def __init__(self, sources: Mapping[str, TableSource], predicates: Sequence[Predicate]) -> None:
         self.sources = dict(sources)
         self.predicates = tuple(predicates)
         self._clear()
 
     def _clear(self) -> None:
         self._connection: Any = None
-        self._sql_types: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+        self._types: dict[str, ArgumentType] = {}
         self._codes: dict[tuple[str, Any], int] = {}
         self._values: dict[tuple[str, int], Scalar] = {}
         self._sizes: dict[int, tuple[float, tuple[float, ...]]] = {}
@@ -58,36 +240,118 @@ class Background:
         self.__dict__.update(state)
         self._clear()
 
-    # -- tables -----------------------------------------------------------------------------------
-
     def cursor(self) -> Any:
-        """A cursor on the encoded facts: table `fact_j` for predicate j, columns c0, c1, ..."""
+        """Return a cursor on the encoded facts: table `fact_j` for predicate j, columns c0, c1, ..."""
         if self._connection is None:
-            self._connection = self._build()
+            self._connection = self._encode_facts()
         return self._connection.cursor()
 
     @contextmanager
     def threads(self, n_jobs: int | None) -> Iterator[None]:
-        """Let queries use so many threads for a while; what they answer does not depend on it."""
-        wanted = thread_count(n_jobs)
+        """Let queries use as many threads as `n_jobs` stands for; their answers do not depend on it."""
+        n_threads = thread_count(n_jobs)
         cursor = self.cursor()
         before = cursor.execute("SELECT current_setting('threads')").fetchall()[0][0]
-        cursor.execute(f"SET threads = {wanted}")
+        cursor.execute(f"SET threads = {n_threads}")
         try:
             yield
         finally:
             cursor.execute(f"SET threads = {int(before)}")
 
-    def type_table(self, name: str) -> str | None:
-        """Name of the table (value, code) of a type; None when no fact has an argument of it."""
+    def _encode_facts(self) -> Any:
+        """Open a connection and write the tables of constants and of facts."""
+        connection = connect()
+        scans, columns = {}, {}
+        for predicate in self.predicates:
+            scans[predicate.name] = self.sources[predicate.name].scan(connection)
+            columns[predicate.name] = describe(connection, scans[predicate.name])
+        self._types = self._argument_types(columns)
+        for name in self._types:
+            connection.execute(self._constants_sql(name, scans))
+        for j, predicate in enumerate(self.predicates):
+            connection.execute(self._facts_sql(j, scans[predicate.name]))
+            counts = "".join(f", approx_count_distinct(c{p})" for p in range(predicate.arity))
+            row = connection.execute(f"SELECT count(*){counts} FROM fact_{j}").fetchone()
+            n_facts, *distinct = (max(float(count), 1.0) for count in row)
+            self._sizes[j] = n_facts, tuple(min(count, n_facts) for count in distinct)
+        return connection
+
+    def _argument_types(
+        self, sql_types: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, ArgumentType]:
+        """Return the argument types, from the SQL types of each predicate's columns."""
+        columns: dict[str, list[tuple[str, str]]] = {}
+        for predicate in self.predicates:
+            for column, name in zip(predicate.columns, predicate.types, strict=True):
+                sql_type = sql_types[predicate.name][column]
+                columns.setdefault(name, []).append((f"{predicate.name}.{column}", sql_type))
+        return {
+            name: ArgumentType(f"type_{k}", common_sql_type(name, found), tuple(found))
+            for k, (name, found) in enumerate(columns.items())
+        }
+
+    def _constants_sql(self, name: str, scans: Mapping[str, str]) -> str:
+        """Return SQL that numbers the distinct values of a type."""
+        argument_type = self._types[name]
+        parts = [
+            f"SELECT {_cell(column, argument_type.sql_type)} AS value FROM {scans[predicate.name]}"
+            for predicate in self.predicates
+            for column, of_column in zip(predicate.columns, predicate.types, strict=True)
+            if of_column == name
+        ]
+        return (
+            f"CREATE TABLE {argument_type.table} AS SELECT value, "
+            "CAST(row_number() OVER (ORDER BY value) - 1 AS INTEGER) AS code FROM "
+            f"(SELECT DISTINCT value FROM ({' UNION ALL '.join(parts)})) WHERE value IS NOT NULL"
+        )
+
+    def _facts_sql(self, j: int, scan: str) -> str:
+        """Return SQL that writes the distinct facts of a predicate in codes."""
+        predicate = self.predicates[j]
+        codes, joins = [], []
+        for p, (column, name) in enumerate(zip(predicate.columns, predicate.types, strict=True)):
+            argument_type = self._types[name]
+            codes.append(f"d{p}.code AS c{p}")
+            joins.append(
+                f"LEFT JOIN {argument_type.table} AS d{p} "
+                f"ON d{p}.value = {_cell(column, argument_type.sql_type, table='s')}"
+            )
+        return (
+            f"CREATE TABLE fact_{j} AS SELECT DISTINCT {', '.join(codes)} "
+            f"FROM {scan} AS s {' '.join(joins)} ORDER BY ALL"
+        )
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def sizes(self, j: int) -> tuple[float, tuple[float, ...]]:
+        """Return the number of facts of a predicate and, roughly, of distinct values by column (>= 1)."""
         self.cursor()
-        known = list(self._sql_types)
-        return f"type_{known.index(name)}" if name in known else None
+        return self._sizes[j]
+
+    def rows(self, j: int) -> np.ndarray:
+        """Return the facts of a predicate as a sorted int32 array; -1 where an argument is missing."""
+        if j not in self._rows:
+            query = f"SELECT * FROM fact_{j} ORDER BY ALL NULLS FIRST"
+            found = self.cursor().execute(query).fetchnumpy()
+            columns = [np.ma.filled(column, -1) for column in found.values()]
+            self._rows[j] = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+        return self._rows[j]
+
+    def index(self, j: int, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the order of a predicate's facts by one column, and the column in that order.
+
+        The facts of one example are found in microseconds with it; a query takes milliseconds.
+        """
+        if (j, column) not in self._indexes:
+            values = self.rows(j)[:, column]
+            order = np.argsort(values, kind="stable")
+            self._indexes[j, column] = order, values[order]
+        return self._indexes[j, column]
 
     def projection(self, j: int, columns: Sequence[int]) -> str:
-        """Table of the distinct values of some columns of a predicate; made once.
+        """Return the table of the distinct values of some columns of a predicate; it is made once.
 
-        It has the same column names. Where projecting joins no rows, it is the table of facts itself.
+        It has the same column names. Where no two facts agree in the columns, it is the table of facts.
         """
         key = (j, tuple(columns))
         if key not in self._projections:
@@ -95,7 +359,7 @@ class Background:
         return self._projections[key]
 
     def is_key(self, j: int, columns: Sequence[int]) -> bool:
-        """Whether no two facts of a predicate agree in these columns."""
+        """Return whether no two facts of a predicate agree in these columns."""
         return self.projection(j, columns) == f"fact_{j}"
 
     def _project(self, j: int, columns: tuple[int, ...]) -> str:
@@ -116,160 +380,80 @@ class Background:
         cursor.execute(f"DROP TABLE {table}")
         return facts
 
-    def sizes(self, j: int) -> tuple[float, tuple[float, ...]]:
-        """Number of facts of a predicate and, roughly, of distinct values of each column; at least 1."""
-        self.cursor()
-        return self._sizes[j]
-
-    def rows(self, j: int) -> np.ndarray:
-        """The facts of a predicate as an int32 array, sorted; -1 where an argument is missing."""
-        if j not in self._rows:
-            found = (
-                self.cursor()
-                .execute(f"SELECT * FROM fact_{j} ORDER BY ALL NULLS FIRST")
-                .fetchnumpy()
-            )
-            columns = [np.ma.filled(column, -1) for column in found.values()]
-            self._rows[j] = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
-        return self._rows[j]
-
-    def index(self, j: int, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Order of the facts of a predicate by one column, and the column in that order.
-
-        Looking up the facts of one example takes microseconds so; a query for it takes milliseconds.
-        """
-        if (j, column) not in self._indexes:
-            values = self.rows(j)[:, column]
-            order = np.argsort(values, kind="stable")
-            self._indexes[j, column] = order, values[order]
-        return self._indexes[j, column]
-
-    def _build(self) -> Any:
-        connection = connect()
-        scans, columns = {}, {}
-        for predicate in self.predicates:
-            scans[predicate.name] = self.sources[predicate.name].scan(connection)
-            columns[predicate.name] = describe(connection, scans[predicate.name])
-        self._sql_types = self._common_types(columns)
-        for k, name in enumerate(self._sql_types):
-            connection.execute(self._dictionary_sql(k, name, scans))
-        for j, predicate in enumerate(self.predicates):
-            connection.execute(self._facts_sql(j, predicate, scans[predicate.name]))
-            counts = "".join(f", approx_count_distinct(c{p})" for p in range(predicate.arity))
-            row = connection.execute(f"SELECT count(*){counts} FROM fact_{j}").fetchone()
-            n_facts, *distinct = (max(float(count), 1.0) for count in row)
-            self._sizes[j] = n_facts, tuple(min(count, n_facts) for count in distinct)
-        return connection
-
-    def _common_types(
-        self, columns: Mapping[str, Mapping[str, str]]
-    ) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-        """SQL type of each argument type, and the places (table.column, SQL type) it was seen in."""
-        places: dict[str, list[tuple[str, str]]] = {}
-        for predicate in self.predicates:
-            for column, name in zip(predicate.columns, predicate.types, strict=True):
-                place = f"{predicate.name}.{column}"
-                places.setdefault(name, []).append((place, columns[predicate.name][column]))
-        return {name: (common_type(name, found), found) for name, found in places.items()}
-
-    def _dictionary_sql(self, k: int, name: str, scans: Mapping[str, str]) -> str:
-        sql_type = self._sql_types[name][0]
-        parts = [
-            f"SELECT {_cell(column, sql_type)} AS value FROM {scans[predicate.name]}"
-            for predicate in self.predicates
-            for column, of_column in zip(predicate.columns, predicate.types, strict=True)
-            if of_column == name
-        ]
-        return (
-            f"CREATE TABLE type_{k} AS SELECT value, "
-            "CAST(row_number() OVER (ORDER BY value) - 1 AS INTEGER) AS code FROM "
-            f"(SELECT DISTINCT value FROM ({' UNION ALL '.join(parts)})) WHERE value IS NOT NULL"
-        )
-
-    def _facts_sql(self, j: int, predicate: Predicate, scan: str) -> str:
-        known = list(self._sql_types)
-        codes, joins = [], []
-        for p, (column, name) in enumerate(zip(predicate.columns, predicate.types, strict=True)):
-            codes.append(f"d{p}.code AS c{p}")
-            joins.append(
-                f"LEFT JOIN type_{known.index(name)} AS d{p} "
-                f"ON d{p}.value = {_cell(column, self._sql_types[name][0], table='s')}"
-            )
-        return (
-            f"CREATE TABLE fact_{j} AS SELECT DISTINCT {', '.join(codes)} "
-            f"FROM {scan} AS s {' '.join(joins)} ORDER BY ALL"
-        )
-
     # -- constants --------------------------------------------------------------------------------
 
-    def encode(self, table: pa.Table, names: Sequence[str]) -> np.ndarray:
-        """Codes of the columns of a table with argument types `names`; -1 where no fact has the value."""
-        n_rows = table.num_rows
-        codes = np.full((n_rows, len(names)), -1, dtype=np.int32)
-        plain = table.rename_columns([f"a{k}" for k in range(len(names))])
+    def encode(self, table: pa.Table, types: Sequence[str]) -> np.ndarray:
+        """Return the codes of the columns of a table; -1 where no fact has the value."""
+        codes = np.full((table.num_rows, len(types)), -1, dtype=np.int32)
+        numbered = table.rename_columns([f"a{k}" for k in range(len(types))])
+        numbered = numbered.append_column("row", pa.array(np.arange(table.num_rows)))
         cursor = self.cursor()
-        scan = ArrowSource(plain.append_column("row", pa.array(np.arange(n_rows)))).scan(cursor)
+        scan = ArrowSource(numbered).scan(cursor)
         sql_types = describe(cursor, scan)
-        for k, (column, name) in enumerate(zip(table.column_names, names, strict=True)):
-            place = (f"examples.{column}", sql_types[f"a{k}"])
-            sql_type, places = self._sql_types.get(name, ("", []))
-            common = common_type(name, [*places, place])  # refuses what cannot join
-            if not places:
+        for k, (column, name) in enumerate(zip(table.column_names, types, strict=True)):
+            given = (f"examples.{column}", sql_types[f"a{k}"])
+            known = self._types.get(name)
+            common = common_sql_type(name, [*(known.columns if known else ()), given])
+            if known is None:
                 continue
-            value = "d.value" if common == sql_type else f"CAST(d.value AS {common})"
+            value = "d.value" if common == known.sql_type else f"CAST(d.value AS {common})"
             found = cursor.execute(
                 f"SELECT s.row AS row, d.code AS code FROM {scan} AS s "
-                f"JOIN {self.type_table(name)} AS d ON {value} = {_cell(f'a{k}', common, table='s')}"
+                f"JOIN {known.table} AS d ON {value} = {_cell(f'a{k}', common, table='s')}"
             ).fetchnumpy()
             codes[found["row"], k] = found["code"]
         cursor.unregister(scan)
         return codes
 
-    def text_types(self, table: pa.Table, names: Sequence[str]) -> tuple[str, ...]:
-        """Types that text and numbers share, in the facts or in a table of examples.
+    def text_types(self, table: pa.Table, types: Sequence[str]) -> tuple[str, ...]:
+        """Return the types that hold text in some columns and numbers in others, and compare as text.
 
-        Their values are compared as text.
+        `table` holds examples whose columns have the given types.
         """
         cursor = self.cursor()
         scan = ArrowSource(table).scan(cursor)
-        own = list(zip(names, describe(cursor, scan).values(), strict=True))
+        of_examples = list(zip(types, describe(cursor, scan).values(), strict=True))
         cursor.unregister(scan)
-        found = []
-        for name, (_, places) in self._sql_types.items():
-            sql_types = [t for _, t in places] + [t for given, t in own if given == name]
-            kinds = {kind_of(sql_type) for sql_type in sql_types}
-            if "text" in kinds and len(kinds) > 1:
-                found.append(name)
-        return tuple(found)
+        mixed = []
+        for name, argument_type in self._types.items():
+            sql_types = [sql_type for _, sql_type in argument_type.columns]
+            sql_types += [sql_type for given, sql_type in of_examples if given == name]
+            values = {value_type(sql_type) for sql_type in sql_types}
+            if "text" in values and len(values) > 1:
+                mixed.append(name)
+        return tuple(mixed)
 
     def code(self, name: str, value: Scalar) -> int:
-        """Code of one constant of a type; `UNSEEN` when no fact has it."""
+        """Return the code of one constant of a type; `UNSEEN` when no fact has it."""
         key = (name, (type(value), value))
         if key not in self._codes:
-            table = self.type_table(name)
-            row = None
-            if table is not None:
-                sql_type = _compared_as(value, self._sql_types[name][0])
-                query = f"SELECT code FROM {table} WHERE CAST(value AS {sql_type}) = TRY_CAST($1 AS {sql_type})"
-                row = self.cursor().execute(query, [value]).fetchone()
-            self._codes[key] = UNSEEN if row is None else int(row[0])
+            self._codes[key] = self._look_up(name, value)
         return self._codes[key]
 
-    def values(self, name: str, codes: Iterable[int]) -> dict[int, Scalar]:
-        """The constants of a type with these codes."""
-        wanted = set(codes)
-        missing = sorted(code for code in wanted if (name, code) not in self._values)
-        if missing:
-            codes_listed = ", ".join(map(str, missing))
-            table = self.type_table(name)
-            query = f"SELECT code, value FROM {table} WHERE code IN ({codes_listed})"
-            for code, value in self.cursor().execute(query).fetchall():
-                self._values[name, code] = value
-        return {code: self._values[name, code] for code in wanted}
+    def _look_up(self, name: str, value: Scalar) -> int:
+        cursor = self.cursor()
+        if name not in self._types:
+            return UNSEEN
+        argument_type = self._types[name]
+        compared = _compared_as(value, argument_type.sql_type)
+        row = cursor.execute(
+            f"SELECT code FROM {argument_type.table} "
+            f"WHERE CAST(value AS {compared}) = TRY_CAST($1 AS {compared})",
+            [value],
+        ).fetchone()
+        return UNSEEN if row is None else int(row[0])
+
+    def value(self, name: str, code: int) -> Scalar:
+        """Return the constant of a type that has this code."""
+        if (name, code) not in self._values:
+            cursor = self.cursor()
+            query = f"SELECT value FROM {self._types[name].table} WHERE code = {int(code)}"
+            self._values[name, code] = cursor.execute(query).fetchone()[0]
+        return self._values[name, code]
 
 
 def _cell(column: str, sql_type: str, *, table: str | None = None) -> str:
-    """A cell in the SQL type in which its argument type is compared; NaN becomes NULL."""
+    """Return SQL of a cell in the SQL type in which its argument type is compared; NaN becomes NULL."""
     cell = quote_identifier(column) if table is None else f"{table}.{quote_identifier(column)}"
     if sql_type == "DOUBLE":
         number = f"CAST({cell} AS DOUBLE)"
@@ -278,7 +462,76 @@ def _cell(column: str, sql_type: str, *, table: str | None = None) -> str:
 
 
 def _compared_as(value: Scalar, sql_type: str) -> str:
-    """SQL type in which a constant is compared with values: nothing is rounded, nothing fails."""
+    """Return the SQL type in which a constant is compared with values: nothing is rounded or fails."""
     if isinstance(value, str) or isinstance(value, bool) != (sql_type == "BOOLEAN"):
         return "VARCHAR"
     return "DOUBLE" if isinstance(value, float) and sql_type == "BIGINT" else sql_type
+
+
+# -- queries that can be stopped -------------------------------------------------------------------
+
+
+class TimeUpError(Exception):
+    """The time of a search is up."""
+
+
+class Queries:
+    """Runs the queries of one cursor, each of which Ctrl-C or a deadline can stop.
+
+    DuckDB knows no deadlines, and with several threads it may not react to Ctrl-C before a query has
+    ended: the query runs in another thread while the caller waits and checks.
+
+    Parameters
+    ----------
+    cursor : DuckDB cursor
+
+    Examples
+    --------
+    >>> queries = Queries(connect().cursor())
+    >>> queries.fetch("SELECT 1 + 1 AS two")["two"].tolist()
+    [2]
+    >>> queries.close()
+    """
+
+    def __init__(self, cursor: Any) -> None:
+        self.cursor = cursor
+        self._pool = ThreadPoolExecutor(1)  # its thread starts with its first task
+
+    def close(self) -> None:
+        """Stop what still runs and end the other thread."""
+        self._stop()
+        self._pool.shutdown()
+
+    def fetch(self, sql: str, deadline: float | None = None) -> dict[str, Any]:
+        """Run a query and return its columns as arrays.
+
+        Past the deadline (on the clock of `time.monotonic`) it is stopped and `TimeUpError` raised.
+        """
+        if _is_past(deadline):
+            raise TimeUpError
+        try:
+            running = self._pool.submit(self._run, sql)
+            # in short waits: where signal handlers restart system calls, as Polars' do, Ctrl-C would
+            # not end a wait without a limit
+            while not wait([running], INTERRUPT_SECONDS).done and not _is_past(deadline):
+                pass
+        except BaseException:  # Ctrl-C, for one: the query may run or wait to run
+            self._stop()
+            raise
+        if not running.done():
+            self._stop()
+            raise TimeUpError
+        return running.result()
+
+    def _run(self, sql: str) -> dict[str, Any]:
+        return self.cursor.execute(sql).fetchnumpy()
+
+    def _stop(self) -> None:
+        """Interrupt until the thread has worked through its tasks: a query not yet begun ignores it."""
+        last = self._pool.submit(int)
+        while not wait([last], INTERRUPT_SECONDS).done:
+            self.cursor.interrupt()
+
+
+def _is_past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline

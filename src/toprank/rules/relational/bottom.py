@@ -9,65 +9,93 @@ clause of the search covers the example it started from.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, count, product
 
 import numpy as np
 
-from toprank.rules.relational.background import Background
-from toprank.rules.relational.calls import Call
-from toprank.rules.relational.clause import Clause
-from toprank.rules.relational.coded import Body, CodedAtom, decode
-from toprank.rules.relational.modes import WIDE, Schema
-from toprank.rules.relational.queries import TimeUpError
+from toprank.rules.relational.background import Background, TimeUpError
+from toprank.rules.relational.clause import Body, CodedAtom
+from toprank.rules.relational.schema import WIDE, Schema
 
-__all__ = ["BottomClause", "Partial", "Refinement", "Saturation"]
+__all__ = ["BottomClause", "ModeCall", "Partial", "Refinement", "Saturation"]
 
 MAX_BINDINGS = 500  # bindings of one clause that are followed for its example
 # known variables that the outputs of one literal may repeat: more would be 2^arity literals a fact
 MAX_REPEATED = 2
-NEW = -1  # stands for a new variable while a literal is put together
+
+#: terms of a literal under construction: None is a new variable that has no number yet
+OpenTerms = tuple[int | None, ...]
+
+
+# -- from an example to the facts around it --------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Partial:
-    """A clause under construction, seen from the example it started from.
+class ModeCall:
+    """A mode with everything that looking up its facts needs."""
 
-    Attributes
-    ----------
-    body : tuple of CodedAtom
-    types : tuple of str
-        Type of each variable.
-    depths : tuple of int
-        How many literals lie between each variable and the head.
-    bindings : tuple of tuple of int
-        Values of the variables for which the body is true of the example.
-    """
-
-    body: Body
+    predicate: int  # position in the schema
+    kinds: tuple[str, ...]
     types: tuple[str, ...]
-    depths: tuple[int, ...]
-    bindings: tuple[tuple[int, ...], ...]
+    recall: int  # most facts for each binding of the inputs
+    repeats: tuple[bool, ...]  # whether an output may be a variable that the clause has already
+
+    def positions(self, kind: str) -> list[int]:
+        """Return the positions of the arguments of one kind."""
+        return [p for p, k in enumerate(self.kinds) if k == kind]
+
+    def rows(
+        self, background: Background, known: Mapping[str, np.ndarray], *, last: bool
+    ) -> np.ndarray:
+        """Return the facts whose inputs are known, at most `recall` for each binding of them.
+
+        In the last layer outputs must be known too: nothing new may be introduced there.
+        """
+        inputs = self.positions("+")
+        checked = sorted([*inputs, *self.positions("-")]) if last else inputs
+        if not all(self.types[p] in known for p in checked):
+            return np.empty(0, dtype=np.int64)
+        facts = background.rows(self.predicate)
+        if not inputs:
+            rows = np.arange(min(self.recall, len(facts)))
+        else:
+            order, values = background.index(self.predicate, inputs[0])
+            recall = self.recall if len(inputs) == 1 else None
+            rows = order[_positions_of(known[self.types[inputs[0]]], values, recall)]
+        for p in checked:
+            if p not in inputs[:1]:
+                rows = rows[np.isin(facts[rows, p], known[self.types[p]])]
+        if len(inputs) > 1:
+            rows = _first_of_each(facts, rows, inputs, self.recall)
+        return rows
 
 
-@dataclass(frozen=True)
-class Refinement:
-    """A literal that may be added.
+def _positions_of(wanted: np.ndarray, values: np.ndarray, most: int | None) -> np.ndarray:
+    """Return the positions of the wanted values in a sorted array, at most `most` of each."""
+    starts = np.searchsorted(values, wanted, side="left")
+    counts = np.searchsorted(values, wanted, side="right") - starts
+    if most is not None:
+        counts = np.minimum(counts, most)
+    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    return np.arange(counts.sum()) + shifts
 
-    Attributes
-    ----------
-    literal : CodedAtom
-    n_new : int
-        Variables it introduces.
-    implied : bool
-        Whether an atom of the clause already says as much, so that only its new variables matter.
-    """
 
-    literal: CodedAtom
-    n_new: int
-    implied: bool
+def _first_of_each(
+    facts: np.ndarray, rows: np.ndarray, columns: Sequence[int], most: int
+) -> np.ndarray:
+    """Return, of the rows with the same values in some columns, the first few."""
+    rows = np.sort(rows)
+    if not len(rows):
+        return rows
+    _, group = np.unique(facts[rows][:, list(columns)], axis=0, return_inverse=True)
+    order = np.argsort(group.ravel(), kind="stable")
+    ordered = group.ravel()[order]
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
+    rank = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
+    return rows[np.sort(order[rank < most])]
 
 
 @dataclass(frozen=True)
@@ -80,7 +108,7 @@ class Saturation:
     max_depth : int
         Deepest variable that may be introduced.
     recall : int
-        Most facts that one call of a mode adds, where the mode itself says nothing; those that come
+        Most facts that one call of a mode adds, where the mode itself does not say; those that come
         first in the order of their values are kept.
     max_facts : int
         Most facts of one predicate, kept in the same order.
@@ -92,94 +120,115 @@ class Saturation:
     max_facts: int = 500
 
     @cached_property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[ModeCall, ...]:
         """The modes, ready to be looked up.
 
         In tables of more than `WIDE` columns an output repeats a known variable only if some mode takes
         its type as an input: equal properties would be most of the literals, and of little use.
         """
-        positions = [self.schema.index(mode.predicate) for mode in self.schema.modes]
-        types = [self.schema.predicates[j].types for j in positions]
-        taken = {
-            name
-            for mode, names in zip(self.schema.modes, types, strict=True)
-            for kind, name in zip(mode.kinds, names, strict=True)
-            if kind == "+"
-        }
+        calls = []
+        for mode in self.schema.modes:
+            j = self.schema.index(mode.predicate)
+            types = self.schema.predicates[j].types
+            recall = self.recall if mode.recall is None else mode.recall
+            calls.append(ModeCall(j, mode.kinds, types, recall, (True,) * len(types)))
+        inputs = {call.types[p] for call in calls for p in call.positions("+")}
         return tuple(
-            Call(
-                j,
-                mode.kinds,
-                names,
-                self.recall if mode.recall is None else mode.recall,
-                tuple(len(names) <= WIDE or name in taken for name in names),
-            )
-            for j, mode, names in zip(positions, self.schema.modes, types, strict=True)
+            call
+            if len(call.types) <= WIDE
+            else replace(call, repeats=tuple(name in inputs for name in call.types))
+            for call in calls
         )
 
     def of(self, background: Background, head: Sequence[int]) -> BottomClause:
         """Build the bottom clause of an example given by the codes of its arguments."""
         known: dict[str, np.ndarray] = {}
-        _learn(known, self.schema.target.types, np.array([head]))
-        found: dict[int, list[np.ndarray]] = {}
+        _add_values(known, self.schema.target.types, np.array([head]))
+        rows_of: dict[int, list[np.ndarray]] = {}
         for layer in range(self.max_depth + 1):
-            last = layer == self.max_depth
-            new: list[tuple[list[str], np.ndarray]] = []
+            outputs: list[tuple[list[str], np.ndarray]] = []
             for call in self.calls:
-                rows = call.rows(background, known, last=last)
+                rows = call.rows(background, known, last=layer == self.max_depth)
                 if len(rows):
-                    found.setdefault(call.predicate, []).append(rows)
-                    outputs = [p for p, kind in enumerate(call.kinds) if kind == "-"]
-                    facts = background.rows(call.predicate)[rows][:, outputs]
-                    new.append(([call.types[p] for p in outputs], facts))
-            for names, facts in new:
-                _learn(known, names, facts)
+                    rows_of.setdefault(call.predicate, []).append(rows)
+                    positions = call.positions("-")
+                    facts = background.rows(call.predicate)[rows][:, positions]
+                    outputs.append(([call.types[p] for p in positions], facts))
+            for types, facts in outputs:
+                _add_values(known, types, facts)
         facts_of = {}
-        for j, parts in sorted(found.items()):
+        for j, parts in sorted(rows_of.items()):
             rows = np.unique(np.concatenate(parts))[: self.max_facts]
             facts_of[j] = [tuple(row) for row in background.rows(j)[rows].tolist()]
         return BottomClause(self, tuple(map(int, head)), facts_of)
 
 
+def _add_values(known: dict[str, np.ndarray], types: Sequence[str], facts: np.ndarray) -> None:
+    """Add the values of columns of facts to the known values of their types."""
+    for name, column in zip(types, facts.T, strict=True):
+        codes = np.concatenate([known.get(name, np.empty(0, np.int64)), column[column >= 0]])
+        if len(codes):
+            known[name] = np.unique(codes)
+
+
+# -- clauses inside a bottom clause ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A clause under construction, seen from the example it started from."""
+
+    body: Body
+    types: tuple[str, ...]  # of each variable
+    depths: tuple[int, ...]  # how many literals lie between each variable and the head
+    bindings: tuple[tuple[int, ...], ...]  # values of the variables that make the body true
+
+    def implies(self, literal: CodedAtom) -> bool:
+        """Return whether some atom is the literal with values in place of its new variables."""
+        n_known = len(self.types)
+        return any(
+            atom.predicate == literal.predicate
+            and all(a == b or b >= n_known for a, b in zip(atom.terms, literal.terms, strict=True))
+            for atom in self.body
+        )
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """A literal that may be added."""
+
+    literal: CodedAtom
+    n_new: int  # variables it introduces
+    implied: bool  # whether the clause already says as much, so that only the new variables matter
+
+
 @dataclass(frozen=True)
 class BottomClause:
-    """The facts around one example.
-
-    Attributes
-    ----------
-    saturation : Saturation
-    head : tuple of int
-        Codes of the example's arguments.
-    facts : dict of int to list of tuple of int
-        Facts by predicate, sorted; -1 for a missing argument.
-    """
+    """The facts around one example."""
 
     saturation: Saturation
-    head: tuple[int, ...]
-    facts: dict[int, list[tuple[int, ...]]]
+    head: tuple[int, ...]  # codes of the example's arguments
+    facts: dict[int, list[tuple[int, ...]]]  # by predicate, sorted; -1 for a missing argument
 
     def start(self) -> Partial:
-        """The most general clause."""
+        """Return the most general clause."""
         target = self.saturation.schema.target
         return Partial((), target.types, (0,) * target.arity, (self.head,))
 
     def extend(self, partial: Partial, literal: CodedAtom) -> Partial:
-        """A clause with one literal more."""
-        schema = self.saturation.schema
+        """Return a clause with one literal more."""
+        predicate = self.saturation.schema.predicates[literal.predicate]
         n_known = len(partial.types)
         types, depths = list(partial.types), list(partial.depths)
         depth = 1 + max((partial.depths[v] for v in literal.variables if v < n_known), default=-1)
-        for term, name in zip(
-            literal.terms, schema.predicates[literal.predicate].types, strict=True
-        ):
+        for term, name in zip(literal.terms, predicate.types, strict=True):
             if term == len(types):
                 types.append(name)
                 depths.append(depth)
         bindings: dict[tuple[int, ...], None] = {}
-        rows = self.facts.get(literal.predicate, [])
         for binding in partial.bindings:
-            for row in rows:
-                extended = _match(literal.terms, row, binding, len(types))
+            for fact in self.facts.get(literal.predicate, ()):
+                extended = _extend_binding(binding, literal.terms, fact, len(types))
                 if extended is not None:
                     bindings[extended] = None
             if len(bindings) >= MAX_BINDINGS:
@@ -188,125 +237,94 @@ class BottomClause:
         return Partial((*partial.body, literal), tuple(types), tuple(depths), kept)
 
     def refinements(self, partial: Partial, deadline: float | None = None) -> list[Refinement]:
-        """Literals that some binding makes true, each once; those with few new variables first.
+        """Return the literals that some binding makes true, those with few new variables first.
 
         The outputs of a literal repeat at most `MAX_REPEATED` known variables. Past the deadline (on
         the clock of `time.monotonic`) `TimeUpError` is raised.
         """
-        holders: dict[tuple[str, int], list[int]] = {}
-        for v, name in enumerate(partial.types):
-            for code in sorted({binding[v] for binding in partial.bindings}):
-                if code >= 0:
-                    holders.setdefault((name, code), []).append(v)
-        joint = _Joint(partial.bindings)
-        found: dict[CodedAtom, int] = {}
+        literals = _LiteralsOf(partial, self.saturation.max_depth)
         for call in self.saturation.calls:
-            self._literals(call, partial, holders, joint, found, deadline)
+            for fact in self.facts.get(call.predicate, ()):
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeUpError
+                literals.add(call, fact)
         refinements = [
-            Refinement(literal, n_new, _implied(literal, partial))
-            for literal, n_new in found.items()
+            Refinement(literal, n_new, partial.implies(literal))
+            for literal, n_new in literals.found.items()
             if literal not in partial.body
         ]
         return sorted(refinements, key=lambda r: (r.n_new, r.literal))
 
-    def _literals(
-        self,
-        call: Call,
-        partial: Partial,
-        holders: dict[tuple[str, int], list[int]],
-        joint: _Joint,
-        found: dict[CodedAtom, int],
-        deadline: float | None,
-    ) -> None:
-        """Add the literals of one mode to `found`, with the number of their new variables."""
-        n_known = len(partial.types)
-        arguments = list(zip(call.kinds, call.types, call.repeats, strict=True))
-        for row in self.facts.get(call.predicate, ()):
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeUpError
-            choices: list[Sequence[int]] = []
-            for (kind, name, repeats), code in zip(arguments, row, strict=True):
-                if kind == "#":
-                    choices.append(() if code < 0 else (-code - 2,))  # below NEW, undone by _number
-                else:
-                    variables = holders.get((name, code), [])
-                    fresh = [NEW, *variables] if repeats else [NEW]
-                    choices.append(variables if kind == "+" else fresh)
-                if not choices[-1]:
-                    break
+
+class _LiteralsOf:
+    """The literals that facts allow to add to a clause, each with its number of new variables."""
+
+    def __init__(self, partial: Partial, max_depth: int) -> None:
+        self.partial = partial
+        self.max_depth = max_depth
+        self.found: dict[CodedAtom, int] = {}
+        self._holders: dict[tuple[str, int], list[int]] = {}  # variables that can be a constant
+        for variable, name in enumerate(partial.types):
+            for code in sorted({binding[variable] for binding in partial.bindings}):
+                if code >= 0:
+                    self._holders.setdefault((name, code), []).append(variable)
+        self._joint_values: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+
+    def add(self, call: ModeCall, fact: Sequence[int]) -> None:
+        """Add the literals that are this fact, used as a mode allows, under some binding."""
+        for terms in _combinations(self._choices(call, fact)):
+            literal = CodedAtom(call.predicate, _number_new(terms, len(self.partial.types)))
+            if (
+                literal not in self.found
+                and self._is_true(terms, fact)
+                and self._is_shallow(call, terms)
+            ):
+                self.found[literal] = terms.count(None)
+
+    def _choices(self, call: ModeCall, fact: Sequence[int]) -> list[Sequence[int | None]]:
+        """Return the terms that each argument may be; nothing where one of them can be none."""
+        choices: list[Sequence[int | None]] = []
+        for kind, name, repeats, code in zip(
+            call.kinds, call.types, call.repeats, fact, strict=True
+        ):
+            terms: Sequence[int | None]
+            if kind == "#":
+                terms = () if code < 0 else (-code - 1,)
+            elif kind == "+":
+                terms = self._holders.get((name, code), ())
             else:
-                for terms in _choose(choices):
-                    literal = CodedAtom(call.predicate, _number(terms, n_known))
-                    if literal in found or not joint.holds(terms, row):
-                        continue
-                    if self._allowed(call, terms, partial):
-                        found[literal] = terms.count(NEW)
+                terms = (None, *(self._holders.get((name, code), ()) if repeats else ()))
+            if not terms:
+                return []
+            choices.append(terms)
+        return choices
 
-    def _allowed(self, call: Call, terms: Sequence[int], partial: Partial) -> bool:
-        """Whether the new variables of a literal would not lie too deep."""
-        if NEW not in terms:
-            return True
-        inputs = [
-            partial.depths[t] for t, kind in zip(terms, call.kinds, strict=True) if kind == "+"
-        ]
-        return 1 + max(inputs, default=-1) <= self.saturation.max_depth
-
-    def clause(self, background: Background) -> Clause:
-        """The bottom clause as it is usually written: one variable for each constant that a mode hides."""
-        schema = self.saturation.schema
-        names: dict[tuple[str, int], int] = {}
-        for name, code in zip(schema.target.types, self.head, strict=True):
-            names.setdefault((name, code), len(names))
-        first = [names[key] for key in zip(schema.target.types, self.head, strict=True)]
-        body: dict[CodedAtom, None] = {}
-        for call in self.saturation.calls:
-            for row in self.facts.get(call.predicate, ()):
-                keys = list(zip(call.types, row, strict=True))
-                inputs = [k for k, kind in zip(keys, call.kinds, strict=True) if kind == "+"]
-                if not all(key in names and key[1] >= 0 for key in inputs):
-                    continue
-                terms = [
-                    -code - 1 if kind == "#" else names.setdefault((name, code), len(names))
-                    for kind, (name, code) in zip(call.kinds, keys, strict=True)
-                ]
-                body[CodedAtom(call.predicate, tuple(terms))] = None
-        places = {number: k for k, number in enumerate(dict.fromkeys(first))}
-        shift = schema.target.arity
-        renamed = [
-            CodedAtom(a.predicate, tuple(t if t < 0 else places.get(t, t + shift) for t in a.terms))
-            for a in body
-        ]
-        return decode(renamed, schema, background)
-
-
-def _learn(known: dict[str, np.ndarray], names: Sequence[str], facts: np.ndarray) -> None:
-    """Add the values of columns of facts to the known values of their types."""
-    for name, column in zip(names, facts.T, strict=True):
-        codes = np.concatenate([known.get(name, np.empty(0, np.int64)), column[column >= 0]])
-        if len(codes):
-            known[name] = np.unique(codes)
-
-
-class _Joint:
-    """Whether some binding gives several variables given values at once."""
-
-    def __init__(self, bindings: Sequence[tuple[int, ...]]) -> None:
-        self.bindings = bindings
-        self._seen: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
-
-    def holds(self, terms: Sequence[int], row: Sequence[int]) -> bool:
-        bound = [(t, code) for t, code in zip(terms, row, strict=True) if t >= 0]
+    def _is_true(self, terms: OpenTerms, fact: Sequence[int]) -> bool:
+        """Return whether some binding gives all variables of a literal the values of a fact at once."""
+        bound = [(t, code) for t, code in zip(terms, fact, strict=True) if t is not None and t >= 0]
         if len(bound) < 2:
             return True  # each variable was chosen because one of its values fits
         variables = tuple(t for t, _ in bound)
-        if variables not in self._seen:
-            self._seen[variables] = {tuple(b[v] for v in variables) for b in self.bindings}
-        return tuple(code for _, code in bound) in self._seen[variables]
+        if variables not in self._joint_values:
+            self._joint_values[variables] = {
+                tuple(binding[v] for v in variables) for binding in self.partial.bindings
+            }
+        return tuple(code for _, code in bound) in self._joint_values[variables]
+
+    def _is_shallow(self, call: ModeCall, terms: OpenTerms) -> bool:
+        """Return whether the new variables of a literal would not lie too deep."""
+        if None not in terms:
+            return True
+        inputs = [terms[p] for p in call.positions("+")]
+        depths = [self.partial.depths[v] for v in inputs if v is not None]
+        return 1 + max(depths, default=-1) <= self.max_depth
 
 
-def _choose(choices: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """One term for each argument; of those that may be new, at most `MAX_REPEATED` are not."""
-    optional = [p for p, terms in enumerate(choices) if terms[0] == NEW]
+def _combinations(choices: Sequence[Sequence[int | None]]) -> Iterator[OpenTerms]:
+    """Choose one term for each argument; of those that may be new, at most `MAX_REPEATED` are not."""
+    if not choices:
+        return
+    optional = [p for p, terms in enumerate(choices) if terms[0] is None]
     known = [p for p in optional if len(choices[p]) > 1]
     for n_repeated in range(min(MAX_REPEATED, len(known)) + 1):
         for repeated in combinations(known, n_repeated):
@@ -317,25 +335,19 @@ def _choose(choices: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
             yield from product(*narrowed)
 
 
-def _number(terms: Sequence[int], n_known: int) -> tuple[int, ...]:
-    """Give new variables the next numbers and constants their form in a coded atom."""
-    numbered, n_new = [], 0
-    for term in terms:
-        if term == NEW:
-            numbered.append(n_known + n_new)
-            n_new += 1
-        else:
-            numbered.append(term + 1 if term < NEW else term)
-    return tuple(numbered)
+def _number_new(terms: OpenTerms, n_known: int) -> tuple[int, ...]:
+    """Give new variables the next free numbers."""
+    numbers = count(n_known)
+    return tuple(next(numbers) if term is None else term for term in terms)
 
 
-def _match(
-    terms: Sequence[int], row: Sequence[int], binding: tuple[int, ...], n_variables: int
+def _extend_binding(
+    binding: tuple[int, ...], terms: Sequence[int], fact: Sequence[int], n_variables: int
 ) -> tuple[int, ...] | None:
-    """A binding extended so that a literal becomes this fact, or None."""
-    values = list(binding) + [-1] * (n_variables - len(binding))
+    """Return a binding extended so that a literal becomes this fact, or None if it cannot."""
     n_known = len(binding)
-    for term, code in zip(terms, row, strict=True):
+    values = list(binding) + [-1] * (n_variables - n_known)
+    for term, code in zip(terms, fact, strict=True):
         if term < 0:
             if code != -term - 1:
                 return None
@@ -345,13 +357,3 @@ def _match(
         else:
             values[term] = code
     return tuple(values)
-
-
-def _implied(literal: CodedAtom, partial: Partial) -> bool:
-    """Whether an atom of the clause is the literal with something in place of its new variables."""
-    n_known = len(partial.types)
-    return any(
-        atom.predicate == literal.predicate
-        and all(a == b or b >= n_known for a, b in zip(atom.terms, literal.terms, strict=True))
-        for atom in partial.body
-    )

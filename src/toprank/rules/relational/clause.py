@@ -1,22 +1,40 @@
-"""Clauses: frozen conjunctions of atoms over background predicates.
+"""Clauses: conjunctions of atoms over background predicates, as text, as SQL and in integer codes.
 
-A clause is plain data that prints as a person would write it and gives itself as SQL text for any
-database. It is never parsed from a string. It covers an example when some binding of its variables makes
-every atom of its body a fact.
+A clause is plain data; it is never parsed from a string. It covers an example when some binding of its
+variables makes every atom of its body a fact. The search and its queries work on bodies in codes: a term
+that is 0 or above is a variable (the head's arguments are 0, 1, ..., further ones follow in the order in
+which they were introduced), a term below 0 is the constant of code `-term - 1`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from toprank.rule import Scalar, quote_identifier, sql_value
+from toprank.rules.relational.background import Background
+from toprank.rules.relational.schema import Schema
 
-__all__ = ["Atom", "Clause", "Constant", "Term", "Variable", "variable_name"]
+__all__ = [
+    "Atom",
+    "Body",
+    "Clause",
+    "CodedAtom",
+    "Constant",
+    "Term",
+    "Variable",
+    "canonical",
+    "components",
+    "connected",
+    "decode",
+    "encode",
+    "variable_name",
+]
 
-_BARE = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
+_PLAIN_NAME = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +55,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value: text, a number or a truth value.
+    """A value: text, a number or a boolean.
 
     Examples
     --------
@@ -56,7 +74,7 @@ class Constant:
 
 
 Term = Variable | Constant
-ANYTHING = Variable("_")  # how a variable that occurs once is printed
+ANONYMOUS = Variable("_")  # how a variable that occurs once is printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +132,10 @@ class Clause:
     def __str__(self) -> str:
         if not self.body:
             return f"{self.head}."
-        uses = Counter(t for atom in (self.head, *self.body, self.head) for t in atom.terms)
+        counts = Counter(t for atom in (self.head, *self.body, self.head) for t in atom.terms)
+        once = {t for t, count in counts.items() if count == 1 and isinstance(t, Variable)}
         shown = [
-            replace(atom, terms=tuple(ANYTHING if _alone(t, uses) else t for t in atom.terms))
+            replace(atom, terms=tuple(ANONYMOUS if t in once else t for t in atom.terms))
             for atom in self.body
         ]
         return f"{self.head} :- {', '.join(map(str, shown))}"
@@ -128,13 +147,13 @@ class Clause:
         examples: str = "examples",
         as_text: Collection[tuple[str, str]] = (),
     ) -> str:
-        """The clause as an SQL condition on a row of the table of examples.
+        """Write the clause as an SQL condition on a row of the table of examples.
 
         Parameters
         ----------
         columns : mapping of str to sequence of str
             The columns of each predicate's table, the target's among them (`Schema.columns`).
-            Background tables are called as their predicates.
+            Background tables have the names of their predicates.
         examples : str, default="examples"
             Name (or alias) of the table whose rows are tested.
         as_text : collection of (predicate, column)
@@ -153,28 +172,28 @@ class Clause:
         """
         if not self.body:
             return "TRUE"
-        places: dict[Term, str] = {}
+        cell_of: dict[Term, str] = {}
         tables, conditions = [], []
         for k, atom in enumerate((self.head, *self.body)):
             alias = quote_identifier(_alias(k - 1, examples) if k else examples)
             if k:
                 tables.append(f"{quote_identifier(atom.predicate)} AS {alias}")
             for term, column in zip(atom.terms, _columns_of(atom, columns), strict=True):
-                place = f"{alias}.{quote_identifier(column)}"
+                cell = f"{alias}.{quote_identifier(column)}"
                 if (atom.predicate, column) in as_text:
-                    place = f"CAST({place} AS VARCHAR)"
+                    cell = f"CAST({cell} AS VARCHAR)"
                 if isinstance(term, Constant):
-                    conditions.append(f"{place} = {sql_value(term.value)}")
-                elif term in places:
-                    conditions.append(f"{place} = {places[term]}")
+                    conditions.append(f"{cell} = {sql_value(term.value)}")
+                elif term in cell_of:
+                    conditions.append(f"{cell} = {cell_of[term]}")
                 else:
-                    places[term] = place
+                    cell_of[term] = cell
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"EXISTS (SELECT 1 FROM {', '.join(tables)}{where})"
 
 
 def variable_name(index: int) -> str:
-    """Name of the variable introduced as number `index`: A, B, ..., Z, A1, B1, ...
+    """Return the name of variable number `index`: A, B, ..., Z, A1, B1, ...
 
     Examples
     --------
@@ -185,13 +204,8 @@ def variable_name(index: int) -> str:
     return f"{letter}{cycle}" if cycle else letter
 
 
-def _alone(term: Term, uses: Mapping[Term, int]) -> bool:
-    """Whether a term is a variable that no other place shares."""
-    return isinstance(term, Variable) and uses[term] == 1
-
-
 def _alias(index: int, examples: str) -> str:
-    """Alias of the table of an atom; never the name of the table of examples, which it would hide."""
+    """Return the alias of an atom's table; never the name of the table of examples, which it would hide."""
     prefix = "t"
     while examples.lower().startswith(prefix):
         prefix += "t"
@@ -199,7 +213,7 @@ def _alias(index: int, examples: str) -> str:
 
 
 def _columns_of(atom: Atom, columns: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Columns of an atom's table, or an error that names the predicate."""
+    """Return the columns of an atom's table, or raise an error that names the predicate."""
     if atom.predicate not in columns:
         raise ValueError(
             f"the clause names the predicate {atom.predicate!r}, which is not among "
@@ -212,5 +226,131 @@ def _columns_of(atom: Atom, columns: Mapping[str, Sequence[str]]) -> Sequence[st
 
 
 def _show_name(name: str) -> str:
-    """A name as it is if it reads as one word in lower case, quoted otherwise."""
-    return name if _BARE.match(name) else "'" + name.replace("'", "''") + "'"
+    """Return a name as it is if it reads as one word in lower case, quoted otherwise."""
+    return name if _PLAIN_NAME.match(name) else "'" + name.replace("'", "''") + "'"
+
+
+# -- clauses in codes ------------------------------------------------------------------------------
+
+
+class CodedAtom(NamedTuple):
+    """An atom: the position of its predicate in the schema, and its terms."""
+
+    predicate: int
+    terms: tuple[int, ...]
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """The distinct variables, in order."""
+        return tuple(dict.fromkeys(term for term in self.terms if term >= 0))
+
+    def inner_variables(self, n_heads: int) -> set[int]:
+        """The variables that are not arguments of the head."""
+        return {term for term in self.terms if term >= n_heads}
+
+
+Body = tuple[CodedAtom, ...]
+
+
+def connected(body: Sequence[CodedAtom], variables: Iterable[int], n_heads: int) -> Body:
+    """Return the atoms that share inner variables with the given ones, directly or through others."""
+    reached = {v for v in variables if v >= n_heads}
+    found: set[int] = set()
+    n_before = -1
+    while len(found) > n_before:
+        n_before = len(found)
+        for k, atom in enumerate(body):
+            inner = atom.inner_variables(n_heads)
+            if inner & reached:
+                found.add(k)
+                reached |= inner
+    return tuple(body[k] for k in sorted(found))
+
+
+def components(body: Sequence[CodedAtom], n_heads: int) -> list[Body]:
+    """Split a body into parts that share no inner variable.
+
+    Given the head's arguments the parts are independent: a clause covers an example exactly if each of
+    its parts does.
+
+    Examples
+    --------
+    >>> p, q = CodedAtom(0, (0, 1)), CodedAtom(1, (1,))
+    >>> components([p, CodedAtom(1, (0,)), q], n_heads=1) == [(p, q), (CodedAtom(1, (0,)),)]
+    True
+    """
+    parts: list[Body] = []
+    seen: set[CodedAtom] = set()
+    for atom in body:
+        if atom in seen:
+            continue
+        inner = atom.inner_variables(n_heads)
+        part = connected(body, inner, n_heads) if inner else (atom,)
+        seen.update(part)
+        parts.append(part)
+    return parts
+
+
+def canonical(atoms: Sequence[CodedAtom], n_heads: int) -> Body:
+    """Number the inner variables in order of appearance, so that equal parts compare equal.
+
+    Examples
+    --------
+    >>> canonical([CodedAtom(0, (0, 5)), CodedAtom(1, (5, 3))], n_heads=1)
+    (CodedAtom(predicate=0, terms=(0, 1)), CodedAtom(predicate=1, terms=(1, 2)))
+    """
+    names: dict[int, int] = {}
+
+    def rename(term: int) -> int:
+        return term if term < n_heads else names.setdefault(term, n_heads + len(names))
+
+    return tuple(CodedAtom(a.predicate, tuple(map(rename, a.terms))) for a in atoms)
+
+
+def decode(body: Sequence[CodedAtom], schema: Schema, background: Background) -> Clause:
+    """Return the clause of a body, with the names of predicates, variables and constants."""
+    atoms = []
+    for atom in canonical(body, schema.target.arity):
+        predicate = schema.predicates[atom.predicate]
+        terms: list[Term] = []
+        for term, name in zip(atom.terms, predicate.types, strict=True):
+            if term >= 0:
+                terms.append(Variable(variable_name(term)))
+            else:
+                terms.append(Constant(background.value(name, -term - 1)))
+        atoms.append(Atom(predicate.name, tuple(terms)))
+    head = tuple(Variable(variable_name(k)) for k in range(schema.target.arity))
+    return Clause(Atom(schema.target.name, head), tuple(atoms))
+
+
+def encode(clause: Clause, schema: Schema, background: Background) -> Body:
+    """Return the body of a clause in codes; a constant that no fact has gets one that joins nothing."""
+    if clause.head.predicate != schema.target.name or len(clause.head.terms) != schema.target.arity:
+        raise ValueError(
+            f"the clause is about {clause.head}, the examples are of {schema.target.name!r} with "
+            f"{schema.target.arity} arguments"
+        )
+    numbers: dict[Term, int] = {term: k for k, term in enumerate(clause.head.terms)}
+    types: dict[Term, str] = dict(zip(clause.head.terms, schema.target.types, strict=True))
+    body = []
+    for atom in clause.body:
+        index = schema.index(atom.predicate)
+        predicate = schema.predicates[index]
+        if len(atom.terms) != predicate.arity:
+            raise ValueError(
+                f"{atom} has {len(atom.terms)} arguments, the table of {atom.predicate!r} "
+                f"has {predicate.arity} columns"
+            )
+        terms = []
+        for term, name in zip(atom.terms, predicate.types, strict=True):
+            if isinstance(term, Constant):
+                terms.append(-background.code(name, term.value) - 1)
+                continue
+            if types.setdefault(term, name) != name:
+                raise ValueError(
+                    f"{clause} uses {term} both as {types[term]!r} and as {name!r} (in {atom}): "
+                    "these types do not join"
+                )
+            terms.append(numbers.setdefault(term, len(numbers)))
+        body.append(CodedAtom(index, tuple(terms)))
+    return tuple(body)

@@ -1,63 +1,80 @@
 """Which examples a clause covers, for all candidate literals of a step at once.
 
 Parts of a clause that share no inner variable are independent given the head's arguments, so coverage is
-kept part by part, as a set over the *distinct* values of the head's arguments that the part touches: a
+kept part by part, as a set over the *distinct* values of the head's arguments that occur in the part: a
 part about the person A is joined once for each person, not once for each example. Adding a literal
-changes only the part it hangs on. All literals on the same variables are answered by one query.
+changes only the part it is connected with. All literals on the same variables are answered by one query.
+
+In the SQL of a part, inner variables are projected out one by one. Each is eliminated by joining only the
+relations that have it and keeping the distinct rows of the others (bucket elimination; for acyclic parts
+this is Yannakakis' semi-join program), so intermediate results stay far below the full join. Columns that
+nothing asks for are projected away beforehand. Parts that differ in one literal are joined together: the
+candidate literals are one more relation, whose column `l` is the number of the literal.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from numba import njit
 
-from toprank.rules.relational._kernels import group_weights, set_bits, sum_bits, test_bits
-from toprank.rules.relational.background import Background
-from toprank.rules.relational.coded import Body, CodedAtom, attached, canonical, components
-from toprank.rules.relational.joins import (
-    LITERAL,
-    Relation,
-    atom_relation,
-    candidate_relation,
-    eliminate,
-    join_sql,
-)
-from toprank.rules.relational.queries import Queries
+from toprank.rules.relational.background import Background, Queries
+from toprank.rules.relational.clause import Body, CodedAtom, canonical, components, connected
 
 __all__ = ["Coverage", "HeadSet", "Heads"]
 
-Attachment = tuple[tuple[int, ...], Body]
-MAX_PAIRS = 2**24  # (literal, head) pairs that one query may bring back
+MAX_PAIRS = 2**24  # (literal, head) pairs that one query may return
+LITERAL = "l"  # the variable that numbers candidate literals
+# a last join of fewer rows than this may return repeated rows: cheaper than making them distinct
+MAX_REPEATED_ROWS = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """The distinct values that some of the head's arguments take in the examples.
+    """The distinct values that some of the head's arguments have in the examples, numbered."""
 
-    Attributes
-    ----------
-    arguments : tuple of int
-        Which arguments.
-    places : int32 ndarray of shape (n_examples,)
-        The number of each example's values; -1 where an argument is in no fact at all.
-    size : int
-        How many distinct values there are.
-    lookup : int32 ndarray
-        From what a query returns to that number.
-    table : str or None
-        Where there are two arguments or more: the table (h, v0, v1, ...) that queries join with.
-    """
+    arguments: tuple[int, ...]  # which arguments
+    size: int  # how many distinct values there are
+    number: np.ndarray  # of each example's values; -1 where an argument is in no fact at all
+    lookup: np.ndarray  # from what a query returns to that number
+    table: str | None = (
+        None  # (h, v0, v1, ...) for queries to join with, if there are two arguments
+    )
 
-    arguments: tuple[int, ...]
-    places: np.ndarray
-    size: int
-    lookup: np.ndarray
-    table: str | None
+    @classmethod
+    def of_one(cls, argument: int, codes: np.ndarray) -> Heads:
+        """Number the distinct values of one argument in the order of their codes."""
+        known = codes >= 0
+        present = np.zeros(int(codes.max(initial=-1)) + 1, dtype=bool)
+        present[codes[known]] = True
+        lookup = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
+        number = np.full(len(codes), -1, dtype=np.int32)
+        number[known] = lookup[codes[known]]
+        return cls((argument,), int(present.sum()), number, lookup)
+
+    @classmethod
+    def of_several(
+        cls, arguments: tuple[int, ...], codes: np.ndarray, cursor: Any, table: str
+    ) -> Heads:
+        """Number the distinct values of several arguments and write them to a table."""
+        known = (codes >= 0).all(axis=1)
+        groups = pd.DataFrame(codes[known]).groupby(list(range(len(arguments))), sort=True)
+        number = np.full(len(codes), -1, dtype=np.int32)
+        number[known] = groups.ngroup()
+        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
+        every = np.arange(len(distinct), dtype=np.int32)
+        rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
+        cursor.register(f"new_{table}", pa.table(rows))
+        cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
+        cursor.unregister(f"new_{table}")
+        return cls(arguments, len(distinct), number, every, table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +83,14 @@ class HeadSet:
 
     arguments: tuple[int, ...]
     bits: np.ndarray
+
+
+class Connection(NamedTuple):
+    """How a literal is connected with a clause."""
+
+    bound: tuple[int, ...]  # the variables they share
+    part: Body  # the atoms of the clause that these variables belong to
+    key: Body  # of the part with the literal, in the cache
 
 
 class Coverage:
@@ -77,7 +102,7 @@ class Coverage:
     codes : int32 ndarray of shape (n_examples, n_heads)
         Codes of the examples' arguments.
     cache_bytes : int
-        How much memory sets that may be asked for again can take.
+        Memory for sets that may be asked for again.
     """
 
     def __init__(
@@ -110,39 +135,26 @@ class Coverage:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- heads ------------------------------------------------------------------------------------
-
     def heads(self, arguments: tuple[int, ...]) -> Heads:
-        """The distinct values of some arguments of the head."""
+        """Return the distinct values of some arguments of the head."""
         if arguments not in self._heads:
-            self._heads[arguments] = self._number_heads(arguments)
+            if not arguments:
+                heads = Heads((), 1, np.zeros(len(self.codes), np.int32), np.zeros(1, np.int32))
+            elif len(arguments) == 1:
+                heads = Heads.of_one(arguments[0], self.codes[:, arguments[0]])
+            else:
+                table = f"heads_{id(self)}_{'_'.join(map(str, arguments))}"
+                columns = self.codes[:, list(arguments)]
+                heads = Heads.of_several(arguments, columns, self.cursor, table)
+            self._heads[arguments] = heads
         return self._heads[arguments]
 
-    def _number_heads(self, arguments: tuple[int, ...]) -> Heads:
-        n = len(self.codes)
-        if not arguments:
-            return Heads((), np.zeros(n, np.int32), 1, np.zeros(1, np.int32), None)
-        if len(arguments) == 1:
-            return _number_values(arguments, self.codes[:, arguments[0]])
-        columns = self.codes[:, list(arguments)]
-        known = (columns >= 0).all(axis=1)
-        places = np.full(n, -1, dtype=np.int32)
-        keys = _mixed_radix(columns[known].astype(np.int64))
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        places[known] = inverse
-        distinct = columns[known][first]
-        table = f"heads_{id(self)}_{'_'.join(map(str, arguments))}"
-        numbers = np.arange(len(distinct), dtype=np.int32)
-        rows = {"h": numbers, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
-        self.cursor.register(f"new_{table}", pa.table(rows))
-        self.cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
-        self.cursor.unregister(f"new_{table}")
-        return Heads(arguments, places, len(distinct), numbers, table)
+    # -- sets of heads ----------------------------------------------------------------------------
 
-    # -- sets -------------------------------------------------------------------------------------
-
-    def literals(self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]) -> list[HeadSet]:
-        """For each literal, what the part of `body` it hangs on covers together with it.
+    def cover_literals(
+        self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
+    ) -> list[HeadSet]:
+        """Return, for each literal, what it covers together with the part of `body` it is connected with.
 
         Parameters
         ----------
@@ -156,46 +168,38 @@ class Coverage:
         sets : list of HeadSet
             The clause with the literal covers what the clause covers and this set holds.
         """
-        places = [self._attachment(body, literal) for literal in literals]
-        keys = self._keys(places, literals)
-        found = [self._recall(key) for key in keys]
-        groups: dict[Attachment, list[int]] = {}
-        for k, place in enumerate(places):
+        connections = [self._connection(body, literal) for literal in literals]
+        found = [self._cached(connection.key) for connection in connections]
+        groups: dict[tuple[tuple[int, ...], Body], list[int]] = {}
+        for k, connection in enumerate(connections):
             if found[k] is None:
-                groups.setdefault(place, []).append(k)
+                groups.setdefault((connection.bound, connection.part), []).append(k)
         for (bound, part), members in groups.items():
             sets = self._query(part, bound, [literals[k] for k in members])
             for k, head_set in zip(members, sets, strict=True):
                 found[k] = head_set
-                self._remember(keys[k], head_set)
+                self._remember(connections[k].key, head_set)
         return [head_set for head_set in found if head_set is not None]
 
-    def known(
+    def cached_literals(
         self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
     ) -> list[HeadSet | None]:
-        """The same for what was asked before, None for the rest: no query is made."""
-        places = [self._attachment(body, literal) for literal in literals]
-        return [self._recall(key) for key in self._keys(places, literals)]
+        """Return the sets that are known without a query, None for the others."""
+        return [self._cached(self._connection(body, literal).key) for literal in literals]
 
-    def _attachment(self, body: Sequence[CodedAtom], literal: CodedAtom) -> Attachment:
-        """The variables by which a literal hangs on a body, and the part it so hangs on."""
+    def _connection(self, body: Sequence[CodedAtom], literal: CodedAtom) -> Connection:
+        """Return how a literal is connected with a clause."""
         in_body = {v for atom in body for v in atom.terms}
         bound = tuple(sorted(v for v in literal.variables if v < self.n_heads or v in in_body))
-        return bound, attached(body, bound, self.n_heads)
-
-    def _keys(self, places: Sequence[Attachment], literals: Sequence[CodedAtom]) -> list[Body]:
-        """What sets are remembered by."""
-        return [
-            canonical([*part, literal], self.n_heads)
-            for (_, part), literal in zip(places, literals, strict=True)
-        ]
+        part = connected(body, bound, self.n_heads)
+        return Connection(bound, part, canonical([*part, literal], self.n_heads))
 
     def _query(
         self, part: Body, bound: tuple[int, ...], literals: Sequence[CodedAtom]
     ) -> list[HeadSet]:
-        """Sets of literals on the same variables, hanging on the same part."""
-        touched = {v for atom in part for v in atom.variables} | set(bound)
-        heads = self.heads(tuple(sorted(v for v in touched if v < self.n_heads)))
+        """Ask for the sets of literals on the same variables, connected with the same part."""
+        variables = {v for atom in part for v in atom.variables} | set(bound)
+        heads = self.heads(tuple(sorted(v for v in variables if v < self.n_heads)))
         sets: list[HeadSet] = []
         batch = max(1, MAX_PAIRS // max(heads.size, 1))
         for start in range(0, len(literals), batch):
@@ -204,11 +208,11 @@ class Coverage:
             rows = self.queries.fetch(sql, self.deadline)
             self.n_queries += 1
             bits = np.zeros((len(asked), (heads.size + 63) // 64), dtype=np.uint64)
-            set_bits(bits, _plain(rows[LITERAL]), _plain(rows["h"]), heads.lookup)
+            set_bits(bits, _as_int32(rows[LITERAL]), _as_int32(rows["h"]), heads.lookup)
             sets += [HeadSet(heads.arguments, row.copy()) for row in bits]
         return sets
 
-    def _recall(self, key: Body) -> HeadSet | None:
+    def _cached(self, key: Body) -> HeadSet | None:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
@@ -223,9 +227,9 @@ class Coverage:
     # -- examples ---------------------------------------------------------------------------------
 
     def narrow(self, mask: np.ndarray, head_set: HeadSet) -> np.ndarray:
-        """The examples of a mask that a set holds too."""
+        """Return the examples of a mask that are in a set too."""
         narrowed = mask.copy()
-        test_bits(head_set.bits, self.heads(head_set.arguments).places, narrowed)
+        test_bits(head_set.bits, self.heads(head_set.arguments).number, narrowed)
         return narrowed
 
     def weigh(
@@ -235,29 +239,29 @@ class Coverage:
         positive: np.ndarray,
         weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Weight of the covered positives and negatives that each set holds."""
+        """Return the weight of the covered positives, and negatives, that are in each set."""
         sums = np.zeros((len(sets), 2))
         grouped: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {}
         for k, head_set in enumerate(sets):
             if head_set.arguments not in grouped:
                 heads = self.heads(head_set.arguments)
                 grouped[head_set.arguments] = group_weights(
-                    heads.places, covered, positive, weights, heads.size
+                    heads.number, covered, positive, weights, heads.size
                 )
-            weighed, present = grouped[head_set.arguments]
-            sums[k] = sum_bits(head_set.bits, present, weighed)
+            head_weights, present = grouped[head_set.arguments]
+            sums[k] = sum_bits(head_set.bits, present, head_weights)
         return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
 
     def mask(self, body: Body) -> np.ndarray:
-        """The examples that a clause covers."""
+        """Return the examples that a clause covers."""
         common: dict[tuple[int, ...], np.ndarray] = {}
         for part in components(body, self.n_heads):
-            (head_set,) = self.literals(part[:-1], part[-1:])
+            (head_set,) = self.cover_literals(part[:-1], part[-1:])
             known = common.get(head_set.arguments, head_set.bits)
             common[head_set.arguments] = known & head_set.bits
         covered = np.ones(len(self.codes), dtype=bool)
         for arguments, bits in common.items():
-            test_bits(bits, self.heads(arguments).places, covered)
+            test_bits(bits, self.heads(arguments).number, covered)
         return covered
 
     def prepare(self, bodies: Sequence[Body]) -> None:
@@ -268,18 +272,27 @@ class Coverage:
                 *start, end = canonical(part, self.n_heads)
                 by_start.setdefault(tuple(start), {})[end] = None
         for first, ends in by_start.items():
-            self.literals(first, list(ends))
+            self.cover_literals(first, list(ends))
 
 
-def _number_values(arguments: tuple[int, ...], codes: np.ndarray) -> Heads:
-    """Number the distinct values of one argument in the order of their codes."""
-    known = codes >= 0
-    present = np.zeros(int(codes.max(initial=-1)) + 1, dtype=bool)
-    present[codes[known]] = True
-    lookup = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
-    places = np.full(len(codes), -1, dtype=np.int32)
-    places[known] = lookup[codes[known]]
-    return Heads(arguments, places, int(present.sum()), lookup, None)
+def _as_int32(column: Any) -> np.ndarray:
+    """Return a result column as a contiguous int32 array."""
+    return np.ascontiguousarray(np.ma.getdata(column), dtype=np.int32)
+
+
+# -- SQL of joins ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or subquery in a join."""
+
+    sql: str  # what to write after FROM
+    columns: tuple[str, ...]
+    variables: tuple[str, ...]  # the variable that each column holds
+    distinct: tuple[float, ...]  # roughly how many values each column has
+    size: float  # roughly how many rows there are
+    conditions: tuple[str, ...] = ()  # on further columns
 
 
 def _cover_sql(
@@ -289,7 +302,7 @@ def _cover_sql(
     heads: Heads,
     facts: Background,
 ) -> str:
-    """SQL for the pairs (literal, head) under which a part with one candidate more holds."""
+    """Return SQL for the pairs (literal, head) under which a part with that candidate holds."""
     uses = Counter(term for atom in part for term in atom.terms if term >= 0)
     uses.update({*bound, *heads.arguments})
     wanted = {variable for variable, count in uses.items() if count > 1}
@@ -308,23 +321,214 @@ def _cover_sql(
     return join_sql([*remaining, every], [LITERAL, "h"], distinct=False)
 
 
-def _plain(column: Any) -> np.ndarray:
-    """A result column as a contiguous int32 array."""
-    return np.ascontiguousarray(np.ma.getdata(column), dtype=np.int32)
+def atom_relation(atom: CodedAtom, wanted: Collection[int], facts: Background) -> Relation:
+    """Return the facts of an atom, projected to its constants and to the wanted ones of its variables."""
+    used = [p for p, t in enumerate(atom.terms) if t < 0 or t in wanted]
+    variables = [p for p in used if atom.terms[p] >= 0]
+    size, distinct = estimate(atom, used, facts)
+    return Relation(
+        facts.projection(atom.predicate, used),
+        tuple(f"c{p}" for p in variables),
+        tuple(f"v{atom.terms[p]}" for p in variables),
+        tuple(distinct[p] for p in variables),
+        size,
+        tuple(f"c{p} = {-atom.terms[p] - 1}" for p in used if atom.terms[p] < 0),
+    )
 
 
-def _mixed_radix(columns: np.ndarray) -> np.ndarray:
-    """One whole number for each row of codes; rows compare as their numbers do.
+def estimate(
+    atom: CodedAtom, used: Sequence[int], facts: Background
+) -> tuple[float, tuple[float, ...]]:
+    """Return roughly how many facts an atom has in some columns, and distinct values in each."""
+    size, distinct = facts.sizes(atom.predicate)
+    size = min(size, math.prod(distinct[p] for p in used))
+    size /= math.prod(distinct[p] for p in used if atom.terms[p] < 0)
+    return size, tuple(min(count, max(size, 1.0)) for count in distinct)
 
-    The numbers are ranks wherever the product of the columns' sizes would not fit.
+
+def candidate_relation(
+    literals: Sequence[CodedAtom], bound: Sequence[int], facts: Background, *, alone: bool = False
+) -> Relation:
+    """Return rows (l, values of the bound variables) for which candidate literal number l holds.
+
+    The literals have exactly the bound variables, and new ones of their own. `alone` says that the
+    relation will be joined with nothing, so that repeated rows do no harm.
     """
-    keys = np.zeros(len(columns), dtype=np.int64)
-    bound = 1
-    for column in columns.T:
-        size = int(column.max(initial=0)) + 1
-        if bound > 2**62 // size:
-            _, keys = np.unique(keys, return_inverse=True)
-            bound = int(keys.max(initial=0)) + 1
-        keys = keys * size + column
-        bound *= size
-    return keys
+    patterns: dict[CodedAtom, list[tuple[int, ...]]] = {}
+    for number, literal in enumerate(literals):
+        pattern = CodedAtom(literal.predicate, tuple(max(t, -1) for t in literal.terms))
+        codes = tuple(-t - 1 for t in literal.terms if t < 0)
+        patterns.setdefault(pattern, []).append((number, *codes))
+    parts, total, most = [], 0.0, dict.fromkeys(bound, 1.0)
+    for pattern, rows in patterns.items():
+        terms = pattern.terms
+        used = [p for p, t in enumerate(terms) if t < 0 or t in bound or terms.count(t) > 1]
+        table = f"fact_{pattern.predicate}" if alone else facts.projection(pattern.predicate, used)
+        parts.append(_pattern_sql(pattern, rows, bound, table))
+        size, distinct = estimate(pattern, used, facts)
+        total += size * len(rows)
+        for variable in bound:
+            most[variable] = max(most[variable], distinct[terms.index(variable)])
+    names = (LITERAL, *(f"v{v}" for v in bound))
+    sql = f"({' UNION ALL '.join(parts)})"
+    return Relation(sql, names, names, (float(len(literals)), *most.values()), total)
+
+
+def _pattern_sql(
+    pattern: CodedAtom, rows: Sequence[tuple[int, ...]], bound: Sequence[int], table: str
+) -> str:
+    """Return one scan for all literals that differ in their constants only."""
+    cell_of: dict[int, str] = {}
+    conditions, n_constants = [], 0
+    for p, term in enumerate(pattern.terms):
+        if term < 0:
+            conditions.append(f"f.c{p} = k.k{n_constants}")
+            n_constants += 1
+        elif term in cell_of:
+            conditions.append(f"f.c{p} = {cell_of[term]}")
+        else:
+            cell_of[term] = f"f.c{p}"
+    source = f"{table} AS f"
+    number = "k.l" if n_constants else str(rows[0][0])
+    if n_constants:
+        listed = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in rows)
+        names = ", ".join(["l", *(f"k{i}" for i in range(n_constants))])
+        source += f", (VALUES {listed}) AS k({names})"
+    values = "".join(f", {cell_of[v]} AS v{v}" for v in bound)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {number} AS l{values} FROM {source}{where}"
+
+
+def join_sql(relations: Sequence[Relation], output: Sequence[str], *, distinct: bool) -> str:
+    """Return SQL that joins relations on their common variables and keeps some of them."""
+    cell_of: dict[str, str] = {}
+    tables, conditions = [], []
+    for k, relation in enumerate(relations):
+        tables.append(f"{relation.sql} AS t{k}")
+        conditions += [f"t{k}.{condition}" for condition in relation.conditions]
+        for column, variable in zip(relation.columns, relation.variables, strict=True):
+            cell = f"t{k}.{column}"
+            if variable in cell_of:
+                conditions.append(f"{cell} = {cell_of[variable]}")
+            else:
+                cell_of[variable] = cell
+    kept = ", ".join(f"{cell_of[name]} AS {name}" for name in output) or "1 AS holds"
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {'DISTINCT ' if distinct else ''}{kept} FROM {', '.join(tables)}{where}"
+
+
+def eliminate(relations: Sequence[Relation], keep: Collection[str]) -> list[Relation]:
+    """Project out every variable that is not kept.
+
+    The variable with the smallest join goes first; of several, the one whose join has the fewest columns.
+    Where only the last join would be left, its relations are returned: their join may repeat rows.
+    """
+    remaining = list(relations)
+    while True:
+        every = dict.fromkeys(v for relation in remaining for v in relation.variables)
+        inner = [name for name in every if name not in keep]
+        holding = {name: [r for r in remaining if name in r.variables] for name in inner}
+        sizes = {name: join_size(found) for name, found in holding.items()}
+        if not inner or (
+            len(inner) == 1
+            and len(holding[inner[0]]) == len(remaining)
+            and sizes[inner[0]] < MAX_REPEATED_ROWS
+        ):
+            return remaining
+        variable = min(
+            inner, key=lambda name: (sizes[name], len(_distinct_values(holding[name])), name)
+        )
+        others = [relation for relation in remaining if variable not in relation.variables]
+        remaining = [*others, joined(holding[variable], variable)]
+
+
+def join_size(relations: Sequence[Relation]) -> float:
+    """Return the usual estimate of the number of rows of a join.
+
+    It is the product of the sizes, divided, for each common variable, by all but the smallest of its numbers
+    of distinct values.
+    """
+    size = math.prod(relation.size for relation in relations)
+    for counts in _distinct_values(relations).values():
+        size /= math.prod(sorted(counts)[1:])
+    return size
+
+
+def joined(relations: Sequence[Relation], variable: str) -> Relation:
+    """Join relations and project one variable out."""
+    values = _distinct_values(relations)
+    size = join_size(relations)
+    scope = tuple(name for name in values if name != variable)
+    distinct = tuple(min(*values[name], max(size, 1.0)) for name in scope)
+    sql = join_sql(relations, scope, distinct=True)
+    return Relation(f"({sql})", scope, scope, distinct, min(size, math.prod(distinct)))
+
+
+def _distinct_values(relations: Sequence[Relation]) -> dict[str, list[float]]:
+    """Return the numbers of distinct values of each variable in the relations that have it."""
+    values: dict[str, list[float]] = {}
+    for relation in relations:
+        for name, count in zip(relation.variables, relation.distinct, strict=True):
+            values.setdefault(name, []).append(count)
+    return values
+
+
+# -- sets of heads as bits -------------------------------------------------------------------------
+
+
+# a de Bruijn sequence: its multiples by powers of two differ in their first six bits, so these give the
+# power (Leiserson, Prokop & Randall 1998)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+POSITIONS = np.empty(64, dtype=np.int64)
+for _power in range(64):
+    POSITIONS[((int(DE_BRUIJN) << _power) & (2**64 - 1)) >> 58] = _power
+
+
+@njit(cache=True, nogil=True)
+def set_bits(bits, rows, values, lookup):
+    """Set bit `lookup[values[i]]` of row `rows[i]`; values outside the lookup or at -1 have none.
+
+    Setting a bit twice changes nothing, so rows need not be distinct and their order has no effect.
+    """
+    for i in range(len(rows)):
+        if values[i] < len(lookup):
+            head = lookup[values[i]]
+            if head >= 0:
+                bits[rows[i], head >> 6] |= np.uint64(1) << np.uint64(head & 63)
+
+
+@njit(cache=True, nogil=True)
+def test_bits(bits, heads, mask):
+    """Compute `mask &= bit of each head`; a head of -1 has no bit."""
+    for i in range(len(heads)):
+        head = heads[i]
+        if mask[i]:
+            mask[i] = head >= 0 and (bits[head >> 6] >> np.uint64(head & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True, nogil=True)
+def group_weights(heads, covered, positive, weights, n_heads):
+    """Return the weight of the covered negatives and positives by head, and the heads of any as bits."""
+    sums = np.zeros((n_heads, 2))
+    present = np.zeros((n_heads + 63) // 64, dtype=np.uint64)
+    for i in range(len(heads)):
+        head = heads[i]
+        if covered[i] and head >= 0:
+            sums[head, np.int64(positive[i])] += weights[i]
+            present[head >> 6] |= np.uint64(1) << np.uint64(head & 63)
+    return sums, present
+
+
+@njit(cache=True, nogil=True)
+def sum_bits(bits, present, sums):
+    """Return the sums of the second and the first column over the heads whose bit is in both sets."""
+    positive_sum, negative_sum = 0.0, 0.0
+    for word in range(len(bits)):
+        left = bits[word] & present[word]
+        while left != 0:
+            lowest = left & (~left + np.uint64(1))
+            head = (word << 6) + POSITIONS[(lowest * DE_BRUIJN) >> np.uint64(58)]
+            negative_sum += sums[head, 0]
+            positive_sum += sums[head, 1]
+            left ^= lowest
+    return positive_sum, negative_sum

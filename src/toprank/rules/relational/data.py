@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,26 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toprank.rules.relational.background import Background
+from toprank.rules.relational.background import (
+    Background,
+    DatabaseSource,
+    ParquetSource,
+    TableSource,
+    as_arrow,
+    as_source,
+    connect,
+    describe,
+    one_line_errors,
+    parquet_source,
+)
 from toprank.rules.relational.inference import complete_schema
-from toprank.rules.relational.modes import Mode, Schema
-from toprank.rules.relational.readers import Tables, read_database, read_folder, read_plain_folder
-from toprank.rules.relational.schema_file import SchemaParts, read_schema
-from toprank.rules.relational.sources import as_arrow, as_source
+from toprank.rules.relational.schema import Declarations, Mode, Schema, read_schema
+from toprank.tables import known_columns
 
 __all__ = ["RelationalData"]
+
+Condition = tuple[tuple[str, tuple[Any, ...]], ...]
+TableColumn = tuple[str, str]  # a table and a column
 
 
 class RelationalData:
@@ -51,7 +65,7 @@ class RelationalData:
     labels : ndarray or None
         Labels that came with the examples (`from_folder`, `from_dataset`).
     extra : DataFrame
-        Columns that came with the examples and are no arguments, such as folds.
+        Columns that came with the examples and are not arguments, such as folds.
 
     Examples
     --------
@@ -88,21 +102,18 @@ class RelationalData:
         types: Mapping[str, Sequence[str | None]] | None = None,
         modes: Iterable[Mode] | None = None,
     ) -> None:
-        sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
-        parts = _declared(target, arguments, types, modes)
-        self._set(Tables(sources, as_arrow(examples, "examples"), parts))
-
-    def _set(self, tables: Tables) -> None:
-        if not tables.sources:
+        if not tables:
             raise ValueError("no background tables were given: there is nothing to learn from")
-        self.schema = complete_schema(tables.sources, tables.examples, tables.parts)
-        self._background = Background(tables.sources, self.schema.predicates)
-        self._examples = tables.examples.select(list(self.schema.target.columns))
-        self.labels = tables.labels
-        self.extra = pd.DataFrame(index=range(len(self))) if tables.extra is None else tables.extra
+        sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
+        rows = as_arrow(examples, "examples")
+        self.schema = complete_schema(sources, rows, _declarations(target, arguments, types, modes))
+        self._background = Background(sources, self.schema.predicates)
+        self._examples = rows.select(list(self.schema.target.columns))
         self._codes: np.ndarray | None = None
+        self.labels = None
+        self.extra = pd.DataFrame(index=range(len(self)))
 
-    # -- other ways in ----------------------------------------------------------------------------
+    # -- other constructors ---------------------------------------------------------------------
 
     @classmethod
     def from_folder(
@@ -127,7 +138,7 @@ class RelationalData:
             `where={"fold": [1, 2]}`.
         examples : str, default="examples"
             Without a schema.json every Parquet file, and every folder of Parquet files, is a table
-            called as the file; this one holds the examples.
+            named after the file; this one holds the examples.
         label : str, optional
             Without a schema.json: the examples' column of labels.
         target, arguments, types, modes
@@ -139,17 +150,24 @@ class RelationalData:
             With `labels` and `extra`.
         """
         folder = Path(path)
-        parts = _declared(target, arguments, types, modes)
+        declared = _declarations(target, arguments, types, modes)
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
-            return cls._of_tables(read_plain_folder(folder, examples, label, parts, where))
-        if (examples, label, parts) != ("examples", None, _declared("target", None, None, None)):
+            files = _tables_in(folder, examples)
+            of_examples = files.pop(examples)
+        elif (examples, label, declared) != ("examples", None, Declarations()):
             raise ValueError(
                 f"{str(folder)!r} has a schema.json; examples, label, target, arguments, types and "
                 "modes are for folders without one"
             )
-        return cls._of_tables(read_folder(folder, where))
+        else:
+            schema = json.loads((folder / "schema.json").read_text())
+            declared, label = read_schema(schema), "target"
+            files = {name: folder / entry["file"] for name, entry in schema["predicates"].items()}
+            of_examples = folder / schema["examples"]["file"]
+        sources, rows = _read_files(files, of_examples, where)
+        return cls._of(sources, declared, *_split_examples(rows, label, declared))
 
     @classmethod
     def from_dataset(cls, dataset: Any) -> RelationalData:
@@ -164,11 +182,9 @@ class RelationalData:
         data : RelationalData
             With `labels` and `extra`.
         """
-        sources = {n: as_source(table, f"table {n!r}") for n, table in dataset.tables.items()}
-        rows = as_arrow(dataset.examples, "examples")
-        extra = dataset.extra.reset_index(drop=True) if len(dataset.extra.columns) else None
-        labels = np.asarray(dataset.y)
-        return cls._of_tables(Tables(sources, rows, read_schema(dataset.schema), labels, extra))
+        declared = read_schema(dataset.schema)
+        extra = dataset.extra.reset_index(drop=True)
+        return cls._of(dataset.tables, declared, dataset.examples, np.asarray(dataset.y), extra)
 
     @classmethod
     def from_database(
@@ -199,13 +215,21 @@ class RelationalData:
         -------
         data : RelationalData
         """
-        parts = _declared(target, arguments, types, modes)
-        return cls._of_tables(read_database(Path(path), examples, tables, parts))
+        declared = _declarations(target, arguments, types, modes)
+        return cls._of(*_read_database(Path(path), examples, tables, declared))
 
     @classmethod
-    def _of_tables(cls, tables: Tables) -> RelationalData:
-        data = cls.__new__(cls)
-        data._set(tables)
+    def _of(
+        cls,
+        tables: Mapping[str, Any],
+        declared: Declarations,
+        examples: Any,
+        labels: np.ndarray | None = None,
+        extra: pd.DataFrame | None = None,
+    ) -> RelationalData:
+        data = cls(tables, examples, **vars(declared))
+        data.labels = labels
+        data.extra = data.extra if extra is None else extra
         return data
 
     # -- as an array of examples ------------------------------------------------------------------
@@ -224,7 +248,7 @@ class RelationalData:
         return self._examples.to_pandas()
 
     def __getitem__(self, rows: Any) -> RelationalData:
-        """The same background with some of the examples (an index array, a mask or a slice)."""
+        """Select some of the examples (an index array, a mask or a slice) with the same background."""
         keep = np.arange(len(self))[rows]
         if keep.ndim == 0:
             raise IndexError("ask for several examples: data[[3]], data[2:5] or data[mask]")
@@ -235,7 +259,7 @@ class RelationalData:
         return part
 
     def with_examples(self, examples: Any) -> RelationalData:
-        """New examples against the same background.
+        """Return new examples with the same background.
 
         Parameters
         ----------
@@ -248,19 +272,22 @@ class RelationalData:
         """
         rows = as_arrow(examples, "examples")
         columns = self.schema.target.columns
-        missing = [column for column in columns if column not in rows.column_names]
-        if missing:
-            raise ValueError(
-                f"the examples lack the columns {', '.join(missing)} of {self.schema.target.name!r}; "
-                f"they have {', '.join(rows.column_names)}"
-            )
+        known_columns(columns, rows.column_names, "the table of examples")
         return self._with(rows.select(list(columns)))
 
     def with_schema(self, schema: Schema) -> RelationalData:
-        """The same rows read by the predicates and types of another schema.
+        """Return the same rows with the predicates and types of another schema.
 
-        What a model learnt on one background is applied to another so: types that were inferred then
-        cannot differ between the two. Predicates that the schema does not have are left out.
+        A model is applied to another background in this way, so that types which were inferred cannot
+        differ between the two. Predicates that the schema does not have are left out.
+
+        Parameters
+        ----------
+        schema : Schema
+
+        Returns
+        -------
+        data : RelationalData
         """
         if schema == self.schema:
             return self
@@ -290,13 +317,13 @@ class RelationalData:
         return self._background
 
     def codes(self) -> np.ndarray:
-        """Codes of the examples' arguments, shape (n_examples, arity); -1 for what no fact names."""
+        """Return the codes of the examples' arguments, by example; -1 for values that no fact has."""
         if self._codes is None:
             self._codes = self._background.encode(self._examples, self.schema.target.types)
         return self._codes
 
     def text_types(self) -> tuple[str, ...]:
-        """Types that hold text in some columns and numbers in others, and so compare as text."""
+        """Return the types that hold text in some columns and numbers in others, and compare as text."""
         return self._background.text_types(self._examples, self.schema.target.types)
 
     def __repr__(self) -> str:
@@ -306,17 +333,17 @@ class RelationalData:
         )
 
 
-def _declared(
+def _declarations(
     target: str,
     arguments: Mapping[str, Sequence[str]] | None,
     types: Mapping[str, Sequence[str | None]] | None,
     modes: Iterable[Mode] | None,
-) -> SchemaParts:
-    return SchemaParts(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
+) -> Declarations:
+    return Declarations(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
 
 
 def _check_tables(wanted: Schema, present: Schema) -> None:
-    """Say which tables or columns of a schema a set of tables does not have."""
+    """Refuse tables that lack a table or columns of the schema of a model."""
     if wanted.target.name != present.target.name or wanted.target.columns != present.target.columns:
         raise ValueError(
             f"the examples are of {present.target.name}({', '.join(present.target.columns)}), but the "
@@ -333,3 +360,172 @@ def _check_tables(wanted: Schema, present: Schema) -> None:
                 f"the background table {name!r} has the columns {', '.join(present.columns[name])}, "
                 f"but the model was trained with {', '.join(columns)}"
             )
+
+
+# -- readers of folders and databases --------------------------------------------------------------
+
+
+def _tables_in(folder: Path, examples: str) -> dict[str, Path]:
+    """Return the Parquet files, and folders of them, in a folder, by name; one holds the examples."""
+    files = {
+        path.stem if path.is_file() else path.name: path
+        for path in sorted(folder.iterdir())
+        if path.suffix == ".parquet" or path.is_dir()
+    }
+    if examples not in files:
+        raise ValueError(
+            f"{str(folder)!r} has no schema.json that describes its tables, nor a file "
+            f"{examples + '.parquet'!r} with the examples; it has the tables "
+            f"{', '.join(map(repr, files)) or 'none'}"
+        )
+    return files
+
+
+def _read_files(
+    files: Mapping[str, Path], of_examples: Path, where: Mapping[str, Any] | None
+) -> tuple[dict[str, TableSource], pa.Table]:
+    """Return the background tables and the examples of Parquet files, restricted by `where`."""
+    condition = _condition(where)
+    connection = connect()
+    try:
+        examples = _restricted(connection, of_examples, "examples", condition)
+        sources: dict[str, TableSource] = {}
+        used = [column for column, _ in examples.where]
+        for name, path in files.items():
+            source = _restricted(connection, path, f"table {name!r}", condition)
+            used += [column for column, _ in source.where]
+            sources[name] = source
+        for column, _ in condition:
+            if column not in used:
+                raise ValueError(f"where: no file has a column {column!r}")
+        with one_line_errors(f"the file of the examples, {str(of_examples)!r},"):
+            rows = connection.sql(f"SELECT * FROM {examples.scan(connection)}").to_arrow_table()
+    finally:
+        connection.close()
+    return sources, rows
+
+
+def _condition(where: Mapping[str, Any] | None) -> Condition:
+    """Return a mapping of column to value or values as plain tuples."""
+    found = []
+    for column, values in (where or {}).items():
+        many = isinstance(values, Sequence) and not isinstance(values, str)
+        listed = tuple(values) if many or hasattr(values, "tolist") else (values,)
+        if not listed or any(value is None for value in listed):
+            raise ValueError(
+                f"where: the column {column!r} needs one value or more, got {values!r}"
+            )
+        found.append((column, tuple(v.item() if hasattr(v, "item") else v for v in listed)))
+    return tuple(found)
+
+
+def _restricted(connection: Any, path: Path, what: str, condition: Condition) -> ParquetSource:
+    """Return the source of a file with the part of a condition whose columns it has."""
+    source = parquet_source(path, what)
+    if not condition:
+        return source
+    with one_line_errors(f"{what}: {str(path)!r}"):
+        columns = describe(connection, source.scan(connection))
+    return replace(source, where=tuple(part for part in condition if part[0] in columns))
+
+
+def _split_examples(
+    rows: pa.Table, label: str | None, declared: Declarations
+) -> tuple[pa.Table, np.ndarray | None, pd.DataFrame]:
+    """Return a table of examples without its labels, the labels, and the columns that are not arguments."""
+    arguments = declared.arguments.get(declared.target)
+    labels = None
+    if label in rows.column_names and label not in (arguments or ()):
+        labels = rows.column(label).to_numpy()
+        rows = rows.drop_columns([label])
+    names = rows.column_names if arguments is None else arguments
+    names = known_columns(names, rows.column_names, "the table of examples")
+    extra = rows.drop_columns(names).to_pandas()
+    extra.index = pd.RangeIndex(rows.num_rows)
+    return rows, labels, extra
+
+
+def _read_database(
+    path: Path, examples: str, tables: Sequence[str] | None, declared: Declarations
+) -> tuple[dict[str, TableSource], Declarations, pa.Table]:
+    """Read tables of a DuckDB database file; columns tied by its foreign keys get one type."""
+    if not path.is_file():
+        raise ValueError(f"there is no database file {str(path)!r}")
+    file = str(path.resolve())
+    of_examples = DatabaseSource(file, examples)
+    connection = connect()
+    try:
+        scan = of_examples.scan(connection)
+        present = _table_names(connection, of_examples.catalog)
+        unknown = sorted({examples, *(tables or ())} - set(present))
+        if unknown:
+            raise ValueError(
+                f"{file!r} has no table {', '.join(unknown)}; it has {', '.join(present)}"
+            )
+        rows = connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
+        names = tables if tables is not None else [name for name in present if name != examples]
+        sources: dict[str, TableSource] = {name: DatabaseSource(file, name) for name in names}
+        columns = {declared.target: list(rows.column_names)}
+        for name, source in sources.items():
+            columns[name] = list(describe(connection, source.scan(connection)))
+        predicate_of = {examples: declared.target, **{name: name for name in names}}
+        keys = [
+            ((predicate_of[table], column), (predicate_of[other], referenced))
+            for table, column, other, referenced in _foreign_keys(connection, of_examples.catalog)
+            if table in predicate_of and other in predicate_of
+        ]
+    finally:
+        connection.close()
+    return sources, replace(declared, types=_tied_types(keys, columns, declared)), rows
+
+
+def _table_names(connection: Any, catalog: str) -> list[str]:
+    query = (
+        "SELECT table_name FROM information_schema.tables "
+        "WHERE table_catalog = $1 AND table_schema = 'main' ORDER BY 1"
+    )
+    return [row[0] for row in connection.execute(query, [catalog]).fetchall()]
+
+
+def _foreign_keys(connection: Any, catalog: str) -> list[tuple[str, str, str, str]]:
+    """Return the foreign keys of a database: table, column, table and column referred to."""
+    query = (
+        "SELECT table_name, unnest(constraint_column_names), referenced_table, "
+        "unnest(referenced_column_names) "
+        "FROM duckdb_constraints() WHERE database_name = $1 AND schema_name = 'main' "
+        "AND constraint_type = 'FOREIGN KEY' ORDER BY table_name, constraint_index"
+    )
+    return connection.execute(query, [catalog]).fetchall()
+
+
+def _tied_types(
+    keys: Iterable[tuple[TableColumn, TableColumn]],
+    columns: Mapping[str, Sequence[str]],
+    declared: Declarations,
+) -> dict[str, Sequence[str | None]]:
+    """Return the declared types, and one type for each set of columns that foreign keys tie together.
+
+    A set is named after one of its declared types, or after the column that is referred to.
+    """
+    arguments = {name: list(declared.arguments.get(name) or columns[name]) for name in columns}
+    given: dict[TableColumn, str | None] = {}
+    for name, types in declared.types.items():
+        given.update({(name, c): t for c, t in zip(arguments.get(name, []), types, strict=False)})
+    groups: dict[TableColumn, list[TableColumn]] = {}
+    for first, second in keys:
+        merged = [*groups.get(second, [second]), *groups.get(first, [first])]
+        groups.update(dict.fromkeys(merged, merged))
+
+    def tied_type(column: TableColumn) -> str | None:
+        group = groups.get(column, [])
+        known = [given[member] for member in (column, *group) if given.get(member)]
+        return known[0] if known else ".".join(group[0]) if group else None
+
+    found: dict[str, Sequence[str | None]] = dict(declared.types)
+    for name, own in arguments.items():
+        if len(found.get(name, own)) != len(own):
+            continue  # the wrong number of types is refused later
+        types = [tied_type((name, column)) for column in own]
+        if any(types):
+            found[name] = types
+    return found

@@ -1,4 +1,4 @@
-"""A source of weak rankers over relational data: greedy clauses grown from seed examples."""
+"""The search for one clause: greedy refinement from the bottom clause of a seed example."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toprank.rules.clauses import SCORES, CurvePath, SearchLimits, draw_seed, greedy_refine
+from toprank.rules.relational.background import TimeUpError
 from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, Saturation
-from toprank.rules.relational.coded import Body, CodedAtom, decode
+from toprank.rules.relational.clause import Body, Clause, CodedAtom, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.data import RelationalData
-from toprank.rules.relational.queries import TimeUpError
 from toprank.rules.weak_rankers import SearchPath, total_weights
 
 __all__ = ["RelationalLimits", "RelationalSource"]
 
 
 @dataclass(frozen=True)
-class RelationalLimits:
-    """Limits of the search for one clause.
+class RelationalLimits(SearchLimits):
+    """Limits of the search for one clause, beside those on its length, evaluations and time.
 
     Attributes
     ----------
-    max_length : int
-        Most literals of a clause.
     max_depth : int
         Deepest variable: how many literals lie between it and the head.
     recall : int
@@ -35,26 +33,18 @@ class RelationalLimits:
     lookahead : int
         How many of the literals that introduce variables, the best ones, are also tried together with
         a second literal on those variables.
-    max_evaluated : int or None
-        Most clauses scored in one search.
-    max_seconds : float or None
-        A search is stopped after this time and what it has found so far is kept; results then depend
-        on the machine.
     n_seeds : int
-        How many seed examples are tried before a round finds nothing.
+        How many seed examples are tried before a round ends without a clause.
     """
 
-    max_length: int = 4
     max_depth: int = 2
     recall: int = 10
     lookahead: int = 5
-    max_evaluated: int | None = None
-    max_seconds: float | None = None
     n_seeds: int = 5
 
 
 class RelationalSource:
-    """Finds clauses over relational data.
+    """A source of weak rankers over relational data.
 
     Each search draws a positive example by its weight, builds its bottom clause, and refines the most
     general clause greedily with literals of it.
@@ -81,23 +71,20 @@ class RelationalSource:
         self.limits = limits
         self.random = random
         self.saturation = Saturation(data.schema, limits.max_depth, limits.recall)
-        # by what they are, not by where they stand: the draw must not depend on the order of rows
+        # sorted by their contents, so that the draw does not depend on the order of rows
         self.order = np.lexsort(coverage.codes.T[::-1])
 
     def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
-        """Search from one seed, or from a few if the first lead nowhere."""
+        """Search from one seed, or from a few if the first ones find nothing."""
         positive = np.ascontiguousarray(y > 0)
         seeds = self.order[positive[self.order]]
         totals = total_weights(y, weights)
-        limits = SearchLimits(
-            self.limits.max_length, self.limits.max_evaluated, self.limits.max_seconds
-        )
         n_evaluated = 0
         for _ in range(self.limits.n_seeds):
             seed = draw_seed(seeds, weights, self.random)
             bottom = self.saturation.of(self.data.background, self.coverage.codes[seed])
-            refiner = ClauseRefiner(self, bottom, positive, weights, CurvePath(*totals), score)
-            found = greedy_refine(refiner, *totals, score, limits)
+            refiner = ClauseRefiner(self, bottom, positive, weights, score)
+            found = greedy_refine(refiner, *totals, score, self.limits)
             n_evaluated += refiner.n_evaluated
             if found is not None:
                 return replace(found, n_evaluated=n_evaluated)
@@ -114,8 +101,6 @@ class ClauseRefiner:
         Of the seed example.
     positive : bool ndarray of shape (n_examples,)
     weights : float ndarray of shape (n_examples,)
-    path : CurvePath
-        Of the most general clause.
     score : str
         What is maximised.
     """
@@ -126,24 +111,23 @@ class ClauseRefiner:
         bottom: BottomClause,
         positive: np.ndarray,
         weights: np.ndarray,
-        path: CurvePath,
         score: str,
     ) -> None:
-        self.source = source
+        self.data = source.data
         self.coverage = source.coverage
+        self.limits = source.limits
         self.bottom = bottom
         self.positive = positive
         self.weights = weights
-        self.path = path
         self.scorer = SCORES[score]
-        positives, negatives = (np.array([total]) for total in path.end)
-        self.current = float(self.scorer(positives, negatives, path)[0])
+        self.path = CurvePath(*total_weights(positive, weights))
+        self.current = self._score(*self.path.end)
         self.partial: Partial = bottom.start()
         self.covered = np.ones(len(positive), dtype=bool)
         self.n_evaluated = 0
         self.options: list[tuple[Body, HeadSet]] = []
         self.sums = (np.empty(0), np.empty(0))
-        limit = source.limits.max_seconds
+        limit = self.limits.max_seconds
         self.coverage.deadline = None if limit is None else time.monotonic() + limit
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -151,27 +135,28 @@ class ClauseRefiner:
         self.options, self.sums = [], (np.empty(0), np.empty(0))
         with suppress(TimeUpError):  # what was scored in time still counts
             refinements = self._refinements(self.partial)
-            singles = [r.literal for r in refinements if not r.implied]
-            self._evaluate((), singles)
+            self._evaluate((), [r.literal for r in refinements if not r.implied])
             self._look_ahead(refinements)
         return self.sums
 
-    def refine(self, index: int) -> tuple[object, np.ndarray]:
+    def refine(self, index: int) -> tuple[Clause, np.ndarray]:
         """Take a candidate; return the clause and the examples it covers."""
         literals, head_set = self.options[index]
         for literal in literals:
             self.partial = self.bottom.extend(self.partial, literal)
         self.covered = self.coverage.narrow(self.covered, head_set)
-        positives, negatives = (float(sums[index]) for sums in self.sums)
-        point = np.array([positives]), np.array([negatives])
-        self.current = float(self.scorer(*point, self.path)[0])
-        self.path = self.path.extended(positives, negatives)
-        schema, background = self.source.data.schema, self.source.data.background
-        return decode(self.partial.body, schema, background), self.covered
+        point = float(self.sums[0][index]), float(self.sums[1][index])
+        self.current = self._score(*point)
+        self.path = self.path.extended(*point)
+        return decode(self.partial.body, self.data.schema, self.data.background), self.covered
+
+    def _score(self, positives: float, negatives: float) -> float:
+        """Return the score of a clause that covers these weights of the classes."""
+        return float(self.scorer(np.array([positives]), np.array([negatives]), self.path)[0])
 
     def _refinements(self, partial: Partial) -> list[Refinement]:
-        """Literals that may be added to a clause of this search; none where it is long enough."""
-        if len(partial.body) >= self.source.limits.max_length:
+        """Return the literals that may be added to a clause of this search, if it is short enough."""
+        if len(partial.body) >= self.limits.max_length:
             return []
         return self.bottom.refinements(partial, self.coverage.deadline)
 
@@ -180,20 +165,20 @@ class ClauseRefiner:
         literals = literals[: self._n_left()]
         body = (*self.partial.body, *first)
         try:
-            self._add(first, literals, self.coverage.literals(body, literals))
+            self._add(first, literals, self.coverage.cover_literals(body, literals))
         except TimeUpError:
-            self._add(first, literals, self.coverage.known(body, literals))
+            self._add(first, literals, self.coverage.cached_literals(body, literals))
             raise
 
     def _n_left(self) -> int | None:
-        """How many more clauses this search may score."""
-        limit = self.source.limits.max_evaluated
+        """Return how many more clauses this search may score."""
+        limit = self.limits.max_evaluated
         return None if limit is None else max(0, limit - self.n_evaluated)
 
     def _add(
         self, first: Body, literals: Sequence[CodedAtom], found: Sequence[HeadSet | None]
     ) -> None:
-        """Weigh the sets that were found and add their clauses to the options."""
+        """Sum the weights of the sets that were found and add their clauses to the options."""
         pairs = [(e, s) for e, s in zip(literals, found, strict=True) if s is not None]
         sets = [head_set for _, head_set in pairs]
         sums = self.coverage.weigh(sets, self.covered, self.positive, self.weights)
@@ -204,19 +189,13 @@ class ClauseRefiner:
             np.concatenate([self.sums[1], sums[1]]),
         )
 
-    def _repeats(self, refinement: Refinement) -> bool:
-        """Whether the new variables could only be those of an atom that the clause has already."""
-        literal, n_known = refinement.literal, len(self.partial.types)
-        fixed = [p for p, term in enumerate(literal.terms) if term < n_known]
-        return refinement.implied and self.source.data.background.is_key(literal.predicate, fixed)
-
-    def _look_ahead(self, refinements: list[Refinement]) -> None:
+    def _look_ahead(self, refinements: Sequence[Refinement]) -> None:
         """Try second literals on the variables that a first literal introduces.
 
-        A literal that only introduces a variable is often true of every example, and of no use but to
-        the literal after it.
+        A literal that only introduces a variable is often true of every example, and useful only
+        together with the next one.
         """
-        if len(self.partial.body) + 2 > self.source.limits.max_length or self._n_left() == 0:
+        if len(self.partial.body) + 2 > self.limits.max_length or self._n_left() == 0:
             return
         of_singles = self.scorer(*self.sums, self.path).tolist()
         scores = {e[0]: score for (e, _), score in zip(self.options, of_singles, strict=True)}
@@ -224,7 +203,7 @@ class ClauseRefiner:
         # an implied literal leaves the coverage, and so the score, as it is
         openings.sort(key=lambda literal: -scores.get(literal, self.current))
         n_known = len(self.partial.types)
-        for opening in openings[: self.source.limits.lookahead]:
+        for opening in openings[: self.limits.lookahead]:
             extended = self.bottom.extend(self.partial, opening)
             seconds = [
                 r.literal
@@ -233,3 +212,9 @@ class ClauseRefiner:
                 and any(n_known <= v < len(extended.types) for v in r.literal.terms)
             ]
             self._evaluate((opening,), seconds)
+
+    def _repeats(self, refinement: Refinement) -> bool:
+        """Return whether the new variables could only be those of an atom that the clause has."""
+        literal, n_known = refinement.literal, len(self.partial.types)
+        fixed = [p for p, term in enumerate(literal.terms) if term < n_known]
+        return refinement.implied and self.data.background.is_key(literal.predicate, fixed)
