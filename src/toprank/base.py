@@ -67,6 +67,7 @@ class InputChecks:
     """The first step of every `fit`: the same checks, and the same messages, everywhere."""
 
     columns_: Columns
+    _validate_params: Any  # scikit-learn's, of the estimator that this is mixed into
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETER_CONSTRAINTS
     _accepts_missing = False
