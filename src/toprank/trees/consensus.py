@@ -21,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from toprank.ranking import descending_order
 
-__all__ = ["CellOrder", "footrule_order", "kendall_order", "kendall_total"]
+__all__ = ["CellOrder", "footrule_order", "kendall_order"]
 
 FOOTRULE_CELLS = 2_000  # an exact assignment has a cost for every cell and place
 KENDALL_EXACT_CELLS = 14
@@ -171,15 +171,6 @@ def _leaf_mid_ranks(leaf: np.ndarray, best_first: np.ndarray) -> np.ndarray:
     ranks = np.zeros(best_first.max() + 1)
     ranks[best_first] = np.cumsum(inside) - inside + (inside - 1) / 2
     return ranks
-
-
-def kendall_total(ranks: np.ndarray, order: np.ndarray) -> float:
-    """How many pairs of cells the trees, all together, order the other way than `order`."""
-    total = 0.0
-    for k, above in enumerate(order):
-        below = order[k + 1 :]
-        total += float((ranks[below] < ranks[above]).sum())
-    return total
 
 
 @njit(cache=True, nogil=True)
