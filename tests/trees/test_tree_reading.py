@@ -141,7 +141,7 @@ def test_missing_values_are_only_mentioned_where_there_were_some() -> None:
     np.testing.assert_array_equal(quiet.mask(X), model.apply(X) == best)
 
 
-def test_machines_have_no_rules() -> None:
+def test_svms_have_no_rules() -> None:
     X = np.random.default_rng(5).normal(size=(60, 2))
     model = TreeRank(2, splitter="svm", random_state=0).fit(X, (X[:, 0] > X[:, 1]).astype(int))
     with pytest.raises(ValueError, match="LeafRank"):
