@@ -29,7 +29,7 @@ RECORDS: dict[str, str] = {
     "Mode": "toprank.rules.relational.modes",
     "Predicate": "toprank.rules.relational.modes",
     "Schema": "toprank.rules.relational.modes",
-    "Bins": "toprank.binning",
+    "binning.Bins": "toprank.binning",
     "NumericEncoding": "toprank.encoding",
     "RankTree": "toprank.trees.tree",
     "LeafRankRules": "toprank.trees.leafrank",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -38,6 +38,7 @@ from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 __all__ = ["VARIANTS", "RankingForest", "TreeRank"]
 
 CHUNK_ROWS = 65_536
+Grow = Callable[..., RankTree]  # of a sample and a random generator
 MAX_DEPTH = 50  # the position of a leaf among 2^depth must stay exact in a float
 
 # features drawn for each node (d1) and for each cell of LeafRank (d2)
@@ -58,21 +59,6 @@ _FEATURES = [
     Interval(RealNotInt, 0, 1, closed="right"),
     None,
 ]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that growing one tree needs: rows, limits, the maker of splitters, folds for pruning."""
-
-    sample: Sample
-    limits: TreeLimits
-    make_splitter: Callable[[Sample], Splitter]
-    n_folds: int
-
-    def grow(self, weight: np.ndarray, rng: np.random.Generator) -> RankTree:
-        """Grow (and prune) a tree on the rows under other weights."""
-        sample = Sample(self.sample.rows, self.sample.positive, weight)
-        return grow_pruned(sample, self.make_splitter, self.limits, self.n_folds, rng)
 
 
 class BaseTreeRanker(BaseRanker):
@@ -100,8 +86,8 @@ class BaseTreeRanker(BaseRanker):
         max_features: int | float | None,
         leafrank_max_features: int | float | None,
         rng: np.random.Generator,
-    ) -> Plan:
-        """Learn bins or the encoding, set `space_`, and return what the trees are grown from."""
+    ) -> tuple[Sample, Grow]:
+        """Learn bins or the encoding, set `space_`; return the rows and what grows a tree on them."""
         n_columns = data.X.shape[1]
         n_node = count_features(max_features, n_columns)
         n_cell = min(n_node, count_features(leafrank_max_features, n_columns))
@@ -114,7 +100,13 @@ class BaseTreeRanker(BaseRanker):
             make_splitter = self._leafrank_maker(limits, n_node, n_cell)
         else:
             make_splitter = self._classifier_maker(sample, limits, n_node, rng)
-        return Plan(sample, limits, make_splitter, self._pruning_folds("tree"))
+        grow = partial(
+            grow_pruned,
+            make_splitter=make_splitter,
+            limits=limits,
+            n_folds=self._pruning_folds("tree"),
+        )
+        return sample, grow
 
     def _learn_space(self, data: TrainingData) -> None:
         """Learn how rows are given to the splitting rule: as bytes to LeafRank, as numbers to others."""
@@ -124,6 +116,13 @@ class BaseTreeRanker(BaseRanker):
             self.space_: Any = Bins.of(*columns, max_bins=self.max_bins, n_jobs=n_jobs)
         else:
             self.space_ = NumericEncoding.of(*columns)
+
+    def _by_chunks(self, function: Callable[[np.ndarray], np.ndarray], X: Any) -> np.ndarray:
+        """Call a function with a bounded number of prepared rows at a time; join the answers."""
+        starts = range(0, max(1, len(X)), CHUNK_ROWS)
+        with ThreadPool(1 if len(starts) == 1 else getattr(self, "n_jobs", 1)) as pool:
+            parts = pool.map(lambda k: function(self._prepare(X[k : k + CHUNK_ROWS])), starts)
+        return np.concatenate(parts)
 
     def _prepare(self, X: np.ndarray) -> np.ndarray:
         """Return the rows in the form that the splitting rule reads."""
@@ -190,11 +189,6 @@ def count_features(wanted: int | float | None, n_columns: int) -> int:
     if isinstance(wanted, Integral):
         return min(int(wanted), n_columns)
     return max(1, int(wanted * n_columns))
-
-
-def chunks(n_rows: int) -> list[slice]:
-    """Return slices of a bounded number of rows."""
-    return [slice(start, start + CHUNK_ROWS) for start in range(0, max(1, n_rows), CHUNK_ROWS)]
 
 
 @fill_docstring
@@ -316,23 +310,19 @@ class TreeRank(BaseTreeRanker):
         data = self._check_training(X, y, sample_weight)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        plan = self._plan(data, self.max_features, self.leafrank_max_features, rng)
-        self.tree_ = plan.grow(plan.sample.weight, rng)
+        sample, grow = self._plan(data, self.max_features, self.leafrank_max_features, rng)
+        self.tree_ = grow(sample, rng=rng)
         self.n_leaves_ = int(self.tree_.is_leaf.sum())
-        self._set_threshold(self.tree_.scores[self.tree_.apply(plan.sample.rows)], data)
+        self._set_threshold(self.tree_.scores[self.tree_.apply(sample.rows)], data)
         return self
 
     def _raw_scores(self, X: Any) -> np.ndarray:
-        return self.tree_.scores[self._leaves(X)]
-
-    def _leaves(self, X: Any) -> np.ndarray:
-        parts = [self.tree_.apply(self._prepare(X[part])) for part in chunks(len(X))]
-        return np.concatenate(parts)
+        return self.tree_.scores[self._by_chunks(self.tree_.apply, X)]
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the number of the leaf, in `tree_`, that each row falls in."""
         check_is_fitted(self)
-        return self._leaves(self._check_rows(X))
+        return self._by_chunks(self.tree_.apply, self._check_rows(X))
 
     def _fitted_trees(self) -> list[RankTree]:
         return [self.tree_]
@@ -477,23 +467,27 @@ class RankingForest(BaseTreeRanker):
         d1, d2 = VARIANTS[self.variant]
         d1 = d1 if self.max_features is None else self.max_features
         d2 = d2 if self.leafrank_max_features is None else self.leafrank_max_features
-        plan = self._plan(data, d1, d2, rng)
-        self._set_threshold(self._grow(plan, data, seeds[:-1], rng), data)
+        sample, grow = self._plan(data, d1, d2, rng)
+        grow_member = partial(_grow_member, sample, grow, self._sample_size(len(data.y)))
+        self._set_threshold(self._grow_trees(grow_member, data, seeds[:-1], rng), data)
         self.oob_decision_function_ -= self.offset_
         return self
 
-    def _grow(
-        self, plan: Plan, data: TrainingData, seeds: np.ndarray, rng: np.random.Generator
+    def _grow_trees(
+        self,
+        grow_member: Callable[[int], Any],
+        data: TrainingData,
+        seeds: np.ndarray,
+        rng: np.random.Generator,
     ) -> np.ndarray:
         """Grow all trees, one mid-rank vector at a time; return the scores of the training rows."""
         n_rows, n_trees = len(data.y), len(seeds)
-        size = self._sample_size(n_rows)
         total, outside, times_outside = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
         keep_leaves = self.consensus != "spearman"
         leaves = np.empty((n_rows, n_trees if keep_leaves else 0), dtype=np.int32)
         self.trees_, self.node_ranks_ = [], []
         workers = Parallel(thread_count(self.n_jobs), prefer="threads", return_as="generator")
-        grown = workers(delayed(_grow_member)(plan, size, int(seed)) for seed in seeds)
+        grown = workers(delayed(grow_member)(int(seed)) for seed in seeds)
         with progress(n_trees, "trees", enabled=self.verbose) as advance:
             for number, (tree, node_ranks, leaf, in_bag) in enumerate(grown):
                 self.trees_.append(tree)
@@ -537,12 +531,9 @@ class RankingForest(BaseTreeRanker):
         )
 
     def _raw_scores(self, X: Any) -> np.ndarray:
-        parts = chunks(len(X))
-        with ThreadPool(1 if len(parts) == 1 else self.n_jobs) as pool:
-            return np.concatenate(pool.map(lambda part: self._score_rows(X[part]), parts))
+        return self._by_chunks(self._score_rows, X)
 
-    def _score_rows(self, X: np.ndarray) -> np.ndarray:
-        rows = self._prepare(X)
+    def _score_rows(self, rows: np.ndarray) -> np.ndarray:
         if self.consensus != "spearman":
             leaves = np.column_stack([tree.apply(rows) for tree in self.trees_])
             return self.cell_order_.scores(leaves)
@@ -602,12 +593,11 @@ def draw_bootstrap(
 
 
 def _grow_member(
-    plan: Plan, size: int, seed: int
+    sample: Sample, grow: Grow, size: int, seed: int
 ) -> tuple[RankTree, np.ndarray, np.ndarray, np.ndarray]:
     """Return a tree, the mid-ranks of its leaves, the leaf of every training row, and which were drawn."""
     rng = np.random.default_rng(seed)
-    sample = plan.sample
     counts = draw_bootstrap(sample.positive, sample.weight, size, rng)
-    tree = plan.grow(counts, rng)
+    tree = grow(replace(sample, weight=counts), rng=rng)
     leaf = tree.apply(sample.rows)
     return tree, tree.mid_ranks(leaf, sample.weight), leaf, counts > 0
