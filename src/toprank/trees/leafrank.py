@@ -120,16 +120,17 @@ class LeafRankRules:
         """Join the roots and cells of all levels; numbers of cells count on."""
         roots, cells = [np.empty(0, np.int32)], [np.empty((0, N_ENTRIES), np.int32)]
         for own_roots, tables in levels:
-            offset = sum(map(len, cells))
+            offset = sum(len(own) for own in cells)
             own = tables.cells.copy()
             own[own[:, FEATURE] >= 0, FIRST : SECOND + 1] += offset
             roots.append((own_roots + offset).astype(np.int32))
             cells.append(own)
         weights = [np.empty((0, 2)), *(tables.weights for _, tables in levels)]
         bits = np.zeros((1, SET_BYTES), np.uint8)
-        if any_category and sum(map(len, cells)):
+        all_cells = np.concatenate(cells)
+        if any_category and len(all_cells):
             bits = np.concatenate([tables.bits for _, tables in levels])
-        return cls(np.concatenate(cells), np.concatenate(weights), bits, np.concatenate(roots))
+        return cls(all_cells, np.concatenate(weights), bits, np.concatenate(roots))
 
     def apply(self, tree: RankTree, rows: np.ndarray) -> np.ndarray:
         """Return the leaf of each row of bytes."""

@@ -167,7 +167,7 @@ def leaf_rules(
 
 
 def side_rules(
-    model: Any, node: int, goes_left: bool = True, *, mention_missing: bool = True
+    model: Any, node: int, goes_left: int = 1, *, mention_missing: bool = True
 ) -> tuple[Rule, ...]:
     """Return the cells of a node that go to one side, as rules of which a row meets exactly one."""
     boxes = _side_boxes(model, node, goes_left)
@@ -185,7 +185,7 @@ def _path(model: Any, leaf: int) -> list[tuple[int, bool]]:
     return tree.path(int(leaf))
 
 
-def _side_boxes(model: Any, node: int, goes_left: bool) -> list[Box]:
+def _side_boxes(model: Any, node: int, goes_left: int) -> list[Box]:
     """Return the cells of a node that go to one side, as the bytes that each column may have."""
     cells, _, bits = model.tree_.rules.split_cells(int(model.tree_.rule[node]))
     boxes: list[Box] = []
@@ -281,7 +281,7 @@ def _category_literals(
     return [Literal(name, "not in" if missing else "in", tuple(listed), or_missing=missing)]
 
 
-# -- text and figures ------------------------------------------------------------------------------
+# -- importance, text and figures ------------------------------------------------------------------
 
 
 def auc_gained(tree: RankTree, n_columns: int) -> np.ndarray:
