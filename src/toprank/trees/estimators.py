@@ -225,7 +225,8 @@ class TreeRank(BaseTreeRanker):
     prune_folds : int, default=5
         Stratified folds that choose the penalty.
     max_bins : int, default=255
-        Bins of a column of numbers; columns with no more distinct values are split exactly.
+        Bins of a column of numbers; columns with no more distinct values are split exactly (among more
+        than 200,000 rows the values are those of a sample).
     random_state : int, RandomState or None, default=None
         Draws of features and folds; without any, the tree does not depend on it.
 
