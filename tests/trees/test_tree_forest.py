@@ -27,7 +27,7 @@ def test_any_number_of_threads_grows_the_same_forest(data) -> None:
     X, y, X_test, _ = data
     settings = {"n_estimators": 12, "variant": "rf5", "random_state": 3}
     one = RankingForest(n_jobs=1, **settings).fit(X, y)
-    for n_jobs in (2, 3):
+    for n_jobs in (2, 3, None, -1):
         many = RankingForest(n_jobs=n_jobs, **settings).fit(X, y)
         np.testing.assert_array_equal(one.decision_function(X_test), many.decision_function(X_test))
         np.testing.assert_array_equal(one.oob_decision_function_, many.oob_decision_function_)
