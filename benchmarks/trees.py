@@ -2,12 +2,12 @@
 
     python -m benchmarks.trees [--quick] [--sizes N ...]
 
-- A forest of 50 trees, 2,000 x 20, depth 8 and 6 in LeafRank: at most 5 times the time of scikit-learn's
+- A forest of 50 trees, 2,000 x 20, depth 8 and 6 in LeafRank: at most 3 times the time of scikit-learn's
   RandomForest with 50 trees of unlimited depth, one job each.
 - One tree, 20 columns, 125,000 to 1,000,000 rows: log-log slope of time at most 1.25 (n log n has
   1.06), with LeafRank and with support vector machines.
 - Peak memory of a fit at 1,000,000 rows: at most 4 times the matrix + 300 bytes a row + 300 MB.
-- For information: pruning, machines, consensus, scoring.
+- For information: pruning, SVMs, consensus, scoring.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from toprank import RankingForest, TreeRank
 from toprank.datasets import gauss20d
 from toprank.trees import VARIANTS, SVMSplit
 
-FOREST_BAR = 5.0
+FOREST_BAR = 3.0
 DEPTHS = {"max_depth": 8, "leafrank_depth": 6}
 TREES: dict[str, dict[str, Any]] = {
     "LeafRank, depth 8/6": DEPTHS,
-    "linear machines, depth 8": {"max_depth": 8, "splitter": SVMSplit("linear")},
-    "Gaussian machines, depth 8": {"max_depth": 8, "splitter": SVMSplit("gaussian")},
+    "linear SVMs, depth 8": {"max_depth": 8, "splitter": SVMSplit("linear")},
+    "Gaussian SVMs, depth 8": {"max_depth": 8, "splitter": SVMSplit("gaussian")},
 }
 
 
@@ -54,15 +54,15 @@ def forests(repeats: int) -> None:
         report(f"forest {name}, 50 trees, 2,000 x 20", times[name], times["peer"], FOREST_BAR)
 
 
-def asides() -> None:
-    """What the dearer options cost, against the plain forest."""
+def options_of_forests() -> None:
+    """What other options cost, against the plain forest."""
     X, y = gauss20d("easy", n_samples=2_000, random_state=0)
     plain = RankingForest(50, n_jobs=1, random_state=0, **DEPTHS)
     options: dict[str, dict[str, Any]] = {
         "two jobs": {"n_jobs": 2},
         "pruned by 5 folds": {"prune": True},
-        "linear machines (rf1)": {"variant": "rf1", "splitter": SVMSplit("linear")},
-        "Gaussian machines (rf1)": {"variant": "rf1", "splitter": SVMSplit("gaussian")},
+        "linear SVMs (rf1)": {"variant": "rf1", "splitter": SVMSplit("linear")},
+        "Gaussian SVMs (rf1)": {"variant": "rf1", "splitter": SVMSplit("gaussian")},
         "footrule consensus": {"consensus": "footrule"},
         "Kendall consensus": {"consensus": "kendall"},
     }
@@ -93,7 +93,7 @@ def main() -> None:
         print(json.dumps(one_fit(*json.loads(options.child))))
         return
     forests(3 if options.quick else 7)
-    asides()
+    options_of_forests()
     sizes = SIZES[:2] if options.quick else options.sizes
     for name in TREES:
         fits = [in_own_process("benchmarks.trees", name, n) for n in sizes]

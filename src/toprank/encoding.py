@@ -8,7 +8,8 @@ ranking trees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import InputChecks
+from toprank.validation import Interval
 
 __all__ = ["NumericEncoding", "TableEncoder"]
 
@@ -174,6 +176,10 @@ class TableEncoder(InputChecks, TransformerMixin, BaseEstimator):
     _accepts_missing = True
     _accepts_categories = True
     _accepts_sparse = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="right")],
+    }
 
     def __init__(self, *, max_categories: int = 50, clip: float = 10.0) -> None:
         self.max_categories = max_categories
@@ -190,10 +196,7 @@ class TableEncoder(InputChecks, TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        if not self.max_categories >= 1:
-            raise ValueError(f"max_categories must be at least 1, got {self.max_categories!r}")
-        if not self.clip > 0:
-            raise ValueError(f"clip must be above 0, got {self.clip!r}")
+        self._validate_params()
         matrix = self._check_rows(X, reset=True)
         self.trained_on_sparse_ = bool(sparse.issparse(matrix))
         if self.trained_on_sparse_:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from toprank.trees import consensus
-from toprank.trees.consensus import CellOrder, footrule_order, kendall_order, kendall_total
+from toprank.trees.consensus import CellOrder, footrule_order, kendall_order
 
 
 def draw_ranks(seed: int, n_cells: int, n_trees: int, ties: bool = True) -> np.ndarray:
@@ -43,7 +43,6 @@ def test_kendall_is_the_best_of_all_orders(seed: int, n_cells: int, n_trees: int
     assert sorted(order) == list(range(n_cells))
     best = naive.best_order_cost(ranks, naive.kendall_cost)
     assert naive.kendall_cost(ranks, order) == best
-    assert kendall_total(ranks, order) == best
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,9 +56,9 @@ def test_local_search_finds_a_local_optimum_near_the_best(seed, monkeypatch) -> 
     assert best <= cost <= naive.kendall_cost(ranks, start)
     assert cost <= 1.05 * best
     for place in range(9):  # no single cell can be moved to a better place
-        rest = np.delete(order, place)
+        others = np.delete(order, place)
         for target in range(9):
-            moved = np.insert(rest, target, order[place])
+            moved = np.insert(others, target, order[place])
             assert naive.kendall_cost(ranks, moved) >= cost
 
 
@@ -70,7 +69,7 @@ def test_many_cells_move_within_a_window(monkeypatch: pytest.MonkeyPatch) -> Non
     order = kendall_order(ranks)
     assert sorted(order) == list(range(60))
     start = np.argsort(ranks.mean(axis=1))
-    assert kendall_total(ranks, order) <= kendall_total(ranks, start)
+    assert naive.kendall_cost(ranks, order) <= naive.kendall_cost(ranks, start)
 
 
 def test_many_cells_go_by_the_median(monkeypatch: pytest.MonkeyPatch) -> None:

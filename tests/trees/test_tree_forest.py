@@ -13,9 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from toprank import RankingForest, TreeRank, metrics
 from toprank.datasets import gauss20d
 from toprank.trees import VARIANTS, SVMSplit
-from toprank.trees.forest import draw_bootstrap
-from toprank.trees.leafrank import FEATURE
-from toprank.trees.preparation import count_features
+from toprank.trees._kernels import FEATURE
+from toprank.trees.estimators import count_features, draw_bootstrap
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def test_any_number_of_threads_grows_the_same_forest(data) -> None:
     X, y, X_test, _ = data
     settings = {"n_estimators": 12, "variant": "rf5", "random_state": 3}
     one = RankingForest(n_jobs=1, **settings).fit(X, y)
-    for n_jobs in (2, 3):
+    for n_jobs in (2, 3, None, -1):
         many = RankingForest(n_jobs=n_jobs, **settings).fit(X, y)
         np.testing.assert_array_equal(one.decision_function(X_test), many.decision_function(X_test))
         np.testing.assert_array_equal(one.oob_decision_function_, many.oob_decision_function_)
@@ -60,7 +59,7 @@ def test_scoring_in_parts_changes_nothing(data, monkeypatch: pytest.MonkeyPatch)
     X, y, X_test, _ = data
     forest = RankingForest(5, random_state=0, n_jobs=2).fit(X, y)
     whole = forest.decision_function(X_test)
-    monkeypatch.setattr("toprank.trees.preparation.CHUNK", 64)
+    monkeypatch.setattr("toprank.trees.estimators.CHUNK_ROWS", 64)
     np.testing.assert_array_equal(forest.decision_function(X_test), whole)
 
 
@@ -78,10 +77,10 @@ def test_scoring_in_parts_changes_nothing(data, monkeypatch: pytest.MonkeyPatch)
 )
 def test_variants_draw_as_published(variant: str, d1: int, d2: int) -> None:
     node, cell = VARIANTS[variant]
-    n_node = count_features(node, 20, "d1")
+    n_node = count_features(node, 20)
     assert n_node == d1
-    assert min(n_node, count_features(cell, 20, "d2")) == d2
-    assert count_features(node, 3, "d1") >= 1
+    assert min(n_node, count_features(cell, 20)) == d2
+    assert count_features(node, 3) >= 1
 
 
 def test_one_feature_a_node(data) -> None:
@@ -115,7 +114,7 @@ def test_forests_beat_their_trees(data) -> None:
 def test_spearman_orders_by_the_mean_mid_rank_over_training_rows(data) -> None:
     X, y, X_test, _ = data
     forest = RankingForest(7, random_state=0).fit(X, y)
-    rows = forest.space_.prepare(X)
+    rows = forest.space_.codes(X, by_row=True)
     ranks = np.stack([rankdata(tree.scores[tree.apply(rows)]) for tree in forest.trees_])
     expected = (ranks.mean(axis=0) - 0.5) / len(y)
     np.testing.assert_allclose(forest.decision_function(X) + forest.offset_, expected, atol=1e-12)
@@ -255,7 +254,7 @@ def test_a_progress_bar_when_asked(data, capsys, monkeypatch: pytest.MonkeyPatch
 
     RankingForest(2, random_state=0).fit(X, y)
     assert capsys.readouterr() == ("", "")  # quiet by default
-    monkeypatch.setattr("toprank.trees.forest.progress", progress)
+    monkeypatch.setattr("toprank.trees.estimators.progress", progress)
     RankingForest(3, random_state=0, verbose=1).fit(X, y)
     assert bars == [[3, 1, 3]]
 

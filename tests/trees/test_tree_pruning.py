@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank import TreeRank, metrics
-from toprank.trees.pruning import (
+from toprank.trees.growing import (
     best_candidate,
     choose_penalty,
     collapse_penalties,
     kept_gains,
     penalty_candidates,
-    stratified_folds,
 )
 
 
@@ -47,7 +46,7 @@ def test_weakest_links_give_the_best_subtree_for_every_penalty(seed: int, n_spli
         assert len(kept) <= -size + 0 or gain[kept].sum() == pytest.approx(0)
 
 
-def test_pruned_nodes_hang_together() -> None:
+def test_pruned_nodes_are_connected() -> None:
     left, right, gain = random_tree(np.random.default_rng(0), 30)
     penalties = collapse_penalties(left, right, gain)
     for node in np.flatnonzero(left >= 0):
@@ -71,20 +70,12 @@ def test_of_equal_candidates_the_smallest_tree_wins() -> None:
     assert best_candidate(np.array([0.0, 0.2, np.inf]), np.array([1.0, 1.0, 0.0])) == 0.2
 
 
-def test_the_penalty_does_best_on_rows_held_out() -> None:
+def test_the_penalty_does_best_on_held_out_rows() -> None:
     penalties = np.array([0.3, 0.02])
     folds = [(np.array([0.3, 0.02]), np.array([0.2, -0.1]))] * 3
     assert 0.02 < choose_penalty(penalties, folds) < 0.3
     useless = [(np.array([0.3, 0.02]), np.array([-0.2, -0.1]))]
     assert choose_penalty(penalties, useless) == np.inf
-
-
-def test_folds_are_stratified() -> None:
-    positive = np.array([1] * 7 + [0] * 23)
-    fold = stratified_folds(positive, 5, np.random.default_rng(0))
-    for label in (0, 1):
-        counts = np.bincount(fold[positive == label], minlength=5)
-        assert counts.max() - counts.min() <= 1
 
 
 def draw(seed: int, n: int = 500):

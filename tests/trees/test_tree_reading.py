@@ -110,6 +110,32 @@ def test_one_cut_a_split_makes_plain_rules() -> None:
         assert str(rule) == str(leaf_region(model, node))
 
 
+def test_regions_of_rare_and_unseen_categories() -> None:
+    """400 shops do not fit the bins, and one declared colour never occurs in training."""
+    rng = np.random.default_rng(6)
+    n, colours = 1500, ["red", "green", "blue", "white"]
+    table = pd.DataFrame(
+        {
+            "shop": rng.integers(0, 400, size=n).astype(str),
+            "colour": pd.Categorical(rng.choice(colours[:3], size=n), categories=colours),
+        }
+    )
+    table.loc[rng.random(n) < 0.3, "colour"] = None
+    odd = table["shop"].astype(int) % 2 == 1
+    y = (odd | (table["colour"] == "red") & (rng.random(n) < 0.9)).to_numpy().astype(int)
+    model = TreeRank(3, leafrank_depth=2, max_bins=50).fit(table, y)
+    fresh = table.assign(colour=pd.Categorical(rng.choice(colours, size=n), categories=colours))
+    fresh.loc[::5, "shop"] = "never seen"
+    for rows in (table, fresh):
+        leaf = model.apply(rows)
+        for node in model.tree_.leaves:
+            np.testing.assert_array_equal(leaf_region(model, node).mask(rows), leaf == node)
+    white = fresh.assign(colour=pd.Categorical(["white"] * n, categories=colours))
+    np.testing.assert_array_equal(
+        model.apply(white), model.apply(fresh.assign(colour=None).astype({"colour": "object"}))
+    )
+
+
 def test_a_union_is_not_a_rule(fitted) -> None:
     model, _, _ = fitted
     regions = [leaf_region(model, node) for node in model.tree_.leaves]
@@ -141,7 +167,7 @@ def test_missing_values_are_only_mentioned_where_there_were_some() -> None:
     np.testing.assert_array_equal(quiet.mask(X), model.apply(X) == best)
 
 
-def test_machines_have_no_rules() -> None:
+def test_svms_have_no_rules() -> None:
     X = np.random.default_rng(5).normal(size=(60, 2))
     model = TreeRank(2, splitter="svm", random_state=0).fit(X, (X[:, 0] > X[:, 1]).astype(int))
     with pytest.raises(ValueError, match="LeafRank"):

@@ -8,11 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank.trees import leafrank_pruning
-from toprank.trees._kernels import SMALL, comes_first, find_split, partition
-from toprank.trees.binning import MISSING, Bins
-from toprank.trees.growing import LeafRankSplitter, Limits, Sample, grow_tree
-from toprank.trees.leafrank import FEATURE, SIDE, LeafRank, cut_gains, grow_level, workspace
+from toprank.binning import MISSING, OTHER, Bins
+from toprank.trees._kernels import (
+    FEATURE,
+    SMALL,
+    BinnedRows,
+    comes_first,
+    find_cut,
+    partition,
+    workspace,
+)
+from toprank.trees.growing import Sample, TreeLimits, grow_tree
+from toprank.trees.leafrank import (
+    FIRST,
+    SECOND,
+    SIDE,
+    LeafRank,
+    LeafRankSplitter,
+    choose_penalties,
+    cut_gains,
+    grow_level,
+)
 
 
 def search(codes, positive, weight, is_category, min_leaf=1.0, n_bins=None):
@@ -21,16 +37,14 @@ def search(codes, positive, weight, is_category, min_leaf=1.0, n_bins=None):
     order = np.arange(n_rows)
     P, N = weight[positive == 1].sum(), weight[positive == 0].sum()
     n_bins = np.full(n_columns, 255) if n_bins is None else n_bins
-    counters, runs, keys, _ = workspace(n_columns, n_rows)
-    split, bits = np.zeros(6, np.int32), np.zeros(32, np.uint8)
-    found = find_split(
-        codes, positive, weight, order, 0, n_rows, P, N, n_bins, is_category,
-        np.arange(n_columns), n_columns, min_leaf, counters, runs, keys, split, bits,
-    )  # fmt: skip
-    if not found:
+    rows = BinnedRows(codes, positive, weight, n_bins, is_category)
+    work = workspace(n_columns, n_rows)
+    cut, bits = np.zeros(6, np.int32), np.zeros(32, np.uint8)
+    features = np.arange(n_columns)
+    if not find_cut(rows, order, 0, n_rows, P, N, features, min_leaf, work, cut, bits):
         return None
-    column = codes[:, split[0]]
-    return np.array([comes_first(int(c), split[1], split[2], bits) for c in column])
+    column = codes[:, cut[0]]
+    return np.array([comes_first(int(c), cut[1], cut[2], bits) for c in column])
 
 
 def draw_cell(rng, n_rows, n_columns, n_values, missing=0.2):
@@ -109,12 +123,10 @@ def leafrank_split(rows, positive, weight, depth, **parameters):
     """One LeafRank split of all rows: the mask of rows that go left, and the rules."""
     n_columns = rows.shape[1]
     bins = Bins.of(rows, np.zeros(n_columns, bool), weight)
-    sample = Sample(bins.prepare(rows), positive, weight)
-    limits = Limits(1, 2.0, 1.0)
-    settings = {"n_node_features": n_columns, "n_cell_features": n_columns, **parameters}
-    splitter = LeafRankSplitter(
-        LeafRank(depth, **settings), limits, sample, bins.n_bins, bins.is_category
-    )
+    sample = Sample(bins.codes(rows, by_row=True), positive, weight)
+    limits = TreeLimits(1, 2.0, 1.0)
+    settings = {"min_weight": 1.0, "n_node_features": n_columns, "n_cell_features": n_columns}
+    splitter = LeafRankSplitter(sample, limits, bins, LeafRank(depth, **{**settings, **parameters}))
     tree = grow_tree(sample, splitter, limits, np.random.default_rng(0))
     return tree.apply(sample.rows) == tree.left[0], tree
 
@@ -127,7 +139,7 @@ def test_leafrank_is_its_definition(depth: int, seed: int) -> None:
     positive = (rows[:, 0] + rng.normal(size=120) > 0.5).astype(np.uint8)
     weight = rng.uniform(0.5, 2.0, size=120)  # no two splits tie
     expected, cells = naive.leafrank_sides(rows, positive, weight, depth)
-    left, tree = leafrank_split(rows, positive, weight, depth, min_samples_leaf=0.1)
+    left, tree = leafrank_split(rows, positive, weight, depth, min_weight=0.1)
     np.testing.assert_array_equal(left, expected)
     assert (tree.rules.cells[:, FEATURE] < 0).sum() <= len(cells)
 
@@ -154,7 +166,7 @@ def test_cuts_between_cells_of_the_same_side_are_gone() -> None:
     _, tree = leafrank_split(rows, positive, np.ones(150), 6)
     cells = tree.rules.cells
     for cell in cells[cells[:, FEATURE] >= 0]:
-        first, second = cells[cell[3]], cells[cell[4]]
+        first, second = cells[cell[FIRST]], cells[cell[SECOND]]
         if first[FEATURE] < 0 and second[FEATURE] < 0:
             assert first[SIDE] != second[SIDE]
 
@@ -170,7 +182,7 @@ def test_pruned_small_trees_generalise_better_on_noise() -> None:
     bins = Bins.of(rows, np.zeros(6, bool))
 
     def agreement(tree) -> float:
-        return float(((tree.apply(bins.prepare(fresh)) == tree.left[0]) == truth).mean())
+        return float(((tree.apply(bins.codes(fresh, by_row=True)) == tree.left[0]) == truth).mean())
 
     assert len(pruned.rules.cells) < len(full.rules.cells)
     assert agreement(pruned) > agreement(full)
@@ -184,10 +196,11 @@ def test_penalties_of_small_trees_are_the_best_of_their_candidates() -> None:
     weight, order = np.ones(600), np.arange(600)
     starts, stops = np.array([0]), np.array([600])
     n_bins, kinds = np.full(3, 50), np.zeros(3, bool)
-    data = (codes, positive, weight, order, starts, stops, n_bins, kinds)
-    tables, begins, drawn = grow_level(*data, 3, 3, 5, 1.0, rng)
-    chosen = leafrank_pruning.choose_penalties(*data, drawn, 3, 5, 1.0, 5, rng, tables, begins)
-    cells, weights = tables[0][: begins[1]], tables[1]
+    rows = BinnedRows(codes, positive, weight, n_bins, kinds)
+    nodes = (rows, order, starts, stops, LeafRank(5, 1.0, 3, 3, 5), rng)
+    tables, begins, drawn = grow_level(*nodes)
+    chosen = choose_penalties(*nodes, tables, begins, drawn)
+    cells, weights = tables.cells[: begins[1]], tables.weights
     gains = cut_gains(cells, weights, weights[0, 0], weights[0, 1])
     assert cells[0, FEATURE] == 1
     assert gains[1:].max() < chosen[0] < gains[0]
@@ -198,11 +211,31 @@ def test_draws_use_only_the_features_drawn() -> None:
     codes = rng.integers(20, size=(300, 8)).astype(np.uint8)
     positive = (rng.random(300) < 0.5).astype(np.uint8)
     starts, stops = np.array([0, 150]), np.array([150, 300])
-    tables, begins, drawn = grow_level(
-        codes, positive, np.ones(300), np.arange(300), starts, stops, np.full(8, 20),
-        np.zeros(8, bool), 3, 1, 4, 1.0, rng,
-    )  # fmt: skip
+    rows = BinnedRows(codes, positive, np.ones(300), np.full(8, 20), np.zeros(8, bool))
+    parameters = LeafRank(4, 1.0, n_node_features=3, n_cell_features=1)
+    tables, begins, drawn = grow_level(rows, np.arange(300), starts, stops, parameters, rng)
     for node in range(2):
-        used = tables[0][begins[node] : begins[node + 1], FEATURE]
+        used = tables.cells[begins[node] : begins[node + 1], FEATURE]
         assert set(used[used >= 0]) <= set(drawn[node])
         assert len(set(drawn[node])) == 3
+
+
+@pytest.mark.parametrize("max_bins", [255, 4])
+def test_rare_categories_go_together_and_unseen_ones_with_missing_cells(max_bins: int) -> None:
+    """Categories 0-3 are frequent, 4-9 rare; the code 10 never occurs in training."""
+    rng = np.random.default_rng(10)
+    category = np.concatenate([np.repeat(np.arange(4), 60), np.repeat(np.arange(4, 10), 20)])
+    rows = np.where(rng.random(len(category)) < 0.2, np.nan, category)[:, None]
+    positive = np.where(np.isnan(rows.ravel()), 1, np.isin(category, [1, 3])).astype(np.uint8)
+    bins = Bins.of(rows, np.array([True]), max_bins=max_bins)
+    sample = Sample(bins.codes(rows, by_row=True), positive, np.ones(len(rows)))
+    limits = TreeLimits(1, 2.0, 1.0)
+    splitter = LeafRankSplitter(sample, limits, bins, LeafRank(1, 1.0, 1, 1))
+    tree = grow_tree(sample, splitter, limits, rng)
+    codes = bins.codes(np.array([[1.0], [0.0], [5.0], [9.0], [10.0], [np.nan]]), by_row=True)
+    rare_share_a_bin = max_bins == 4
+    assert (codes[2:4] == OTHER).all() == rare_share_a_bin
+    left = (tree.apply(codes) == tree.left[0]).tolist()
+    assert left[:4] == [True, False, False, False]
+    assert left[5]
+    assert left[4] == (not rare_share_a_bin)

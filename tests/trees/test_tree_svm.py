@@ -9,18 +9,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
 from toprank import TreeRank, metrics
-from toprank.trees.encoding import Encoding
-from toprank.trees.growing import Limits, Sample
-from toprank.trees.splitters import _trial_rows, choose_machine
-from toprank.trees.svm import (
+from toprank.encoding import NumericEncoding
+from toprank.trees.growing import Sample, TreeLimits
+from toprank.trees.splitters import (
     SVMSplit,
     balanced_costs,
-    decide,
+    choose_svm,
+    decision_values,
     descend_kernel,
     descend_linear,
-    draw_rows,
-    fit_gaussian,
-    fit_linear,
+    fit_svm,
     gaussian_kernel,
 )
 
@@ -33,14 +31,14 @@ def draw(n: int = 80, d: int = 3, seed: int = 0):
     return rows, positive, weight
 
 
-def test_the_kernel_is_the_known_one() -> None:
+def test_the_kernel_is_that_of_scikit_learn() -> None:
     rows, _, _ = draw()
     np.testing.assert_allclose(
         gaussian_kernel(rows, rows[:7], 0.3), rbf_kernel(rows, rows[:7], gamma=0.3), rtol=1e-12
     )
 
 
-def test_the_linear_machine_is_the_known_one() -> None:
+def test_the_linear_svm_is_that_of_scikit_learn() -> None:
     rows, positive, weight = draw()
     costs = balanced_costs(positive, weight, 0.7)
     sign = np.where(positive == 1, 1.0, -1.0)
@@ -52,7 +50,7 @@ def test_the_linear_machine_is_the_known_one() -> None:
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_the_kernel_machine_reaches_the_optimum(C: float) -> None:
+def test_the_kernel_svm_reaches_the_optimum(C: float) -> None:
     rows, positive, weight = draw()
     costs = balanced_costs(positive, weight, C)
     sign = np.where(positive == 1, 1.0, -1.0)
@@ -84,38 +82,30 @@ def test_both_classes_weigh_the_same() -> None:
     assert costs.sum() == pytest.approx(2.0 * weight.sum())
 
 
-def test_nystrom_comes_near_the_exact_machine() -> None:
+def test_nystrom_comes_near_the_exact_svm() -> None:
     rows, positive, weight = draw(n=600, d=2)
-    costs = balanced_costs(positive, weight, 1.0)
-    exact, _ = fit_gaussian(rows, positive, costs, SVMSplit(), np.random.default_rng(0))
-    some, values = fit_gaussian(
-        rows, positive, costs, SVMSplit(exact_rows=100, n_components=60), np.random.default_rng(0)
-    )
+    split = SVMSplit("gaussian", C=1.0)
+    exact, _ = fit_svm(rows, positive, weight, split, np.random.default_rng(0))
+    split = SVMSplit("gaussian", C=1.0, exact_rows=100, n_components=60)
+    some, values = fit_svm(rows, positive, weight, split, np.random.default_rng(0))
     assert len(some.coef) == 60
-    first = decide(rows, exact, rows[exact.centres])
-    second = decide(rows, some, rows[some.centres])
+    first = decision_values(rows, exact, rows[exact.centres])
+    second = decision_values(rows, some, rows[some.centres])
     np.testing.assert_allclose(values, second, atol=1e-8)
     assert np.corrcoef(first, second)[0, 1] > 0.99
 
 
 def test_scores_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, positive, weight = draw()
-    machine, values = fit_gaussian(
-        rows, positive, balanced_costs(positive, weight, 1.0), SVMSplit(), np.random.default_rng(0)
-    )
-    whole = decide(rows, machine, rows[machine.centres])
+    split = SVMSplit("gaussian", C=1.0)
+    svm, values = fit_svm(rows, positive, weight, split, np.random.default_rng(0))
+    whole = decision_values(rows, svm, rows[svm.centres])
     np.testing.assert_allclose(whole, values, atol=1e-9)
-    monkeypatch.setattr("toprank.trees.svm._BLOCK", 100)
-    np.testing.assert_allclose(decide(rows, machine, rows[machine.centres]), whole, rtol=1e-12)
+    monkeypatch.setattr("toprank.trees.splitters.BLOCK", 100)
+    np.testing.assert_allclose(decision_values(rows, svm, rows[svm.centres]), whole, rtol=1e-12)
 
 
-def test_large_nodes_draw_rows_of_both_classes() -> None:
-    positive = np.array([1] * 5 + [0] * 995, np.uint8)
-    rng = np.random.default_rng(0)
-    assert draw_rows(positive, 1000, rng).tolist() == list(range(1000))
-    drawn = draw_rows(positive, 100, rng)
-    assert drawn[:5].tolist() == [0, 1, 2, 3, 4]
-    assert len(drawn) == len(set(drawn)) == 55
+def test_large_nodes_learn_from_a_part_of_their_rows() -> None:
     rows, positive, _ = draw(n=600)
     small, full = (
         TreeRank(3, splitter=SVMSplit("gaussian", max_rows=n), random_state=0)
@@ -128,25 +118,26 @@ def test_large_nodes_draw_rows_of_both_classes() -> None:
     )
 
 
-def test_a_linear_machine_separates() -> None:
+def test_a_linear_svm_separates() -> None:
     rows = np.array([[-1.0], [-2.0], [1.0], [2.0]])
     positive = np.array([0, 0, 1, 1], np.uint8)
-    machine, _ = fit_linear(rows, positive, np.full(4, 10.0), np.random.default_rng(0))
-    assert (decide(rows, machine, None) > 0).tolist() == [False, False, True, True]
-    assert machine.coef[0] == pytest.approx(1.0, abs=0.02)
+    split = SVMSplit("linear", C=10.0)
+    svm, _ = fit_svm(rows, positive, np.ones(4), split, np.random.default_rng(0))
+    assert (decision_values(rows, svm, None) > 0).tolist() == [False, False, True, True]
+    assert svm.coef[0] == pytest.approx(1.0, abs=0.02)
 
 
-def test_the_better_machine_is_kept() -> None:
-    """A plane in many dimensions wants a linear machine, a ring in two a Gaussian one."""
+def test_the_better_svm_is_kept() -> None:
+    """A plane in many dimensions wants a linear kernel, a ring in two a Gaussian one."""
     rng = np.random.default_rng(0)
     many, two = rng.normal(size=(300, 20)), rng.normal(size=(300, 2))
     plane = (many.sum(axis=1) + rng.normal(size=300) > 0).astype(np.uint8)
     ring = ((two**2).sum(axis=1) > 1.4).astype(np.uint8)
 
     def choose(rows, positive, parameters):
-        sample, limits = Sample(rows, positive, np.ones(300)), Limits(1, 2.0, 1.0)
-        encoding = Encoding.of(rows, np.zeros(rows.shape[1], bool))
-        return choose_machine(sample, parameters, limits, encoding, np.random.default_rng(1))
+        sample, limits = Sample(rows, positive, np.ones(300)), TreeLimits(1, 2.0, 1.0)
+        encoding = NumericEncoding.of(rows, np.zeros(rows.shape[1], bool))
+        return choose_svm(sample, parameters, limits, encoding, np.random.default_rng(1))
 
     assert choose(many, plane, SVMSplit(C=0.1)) == SVMSplit("linear", C=0.1)
     assert choose(two, ring, SVMSplit(C=2.0)) == SVMSplit("gaussian", C=2.0)
@@ -155,25 +146,21 @@ def test_the_better_machine_is_kept() -> None:
     assert choose(two, ring, SVMSplit("linear", C=3.0)) == SVMSplit("linear", C=3.0)
 
 
-def test_few_positives_among_many_rows_still_choose() -> None:
-    """A trial sees all of a dozen positives, not the one or two that a plain draw would."""
-    rng = np.random.default_rng(2)
-    positive = (np.arange(5000) % 400 == 0).astype(np.uint8)
-    weight = np.ones(5000)
-    weight[:100] = 0.0
-    sample = Sample(rng.normal(size=(5000, 2)), positive, weight)
-    rows = _trial_rows(sample, rng)
-    assert len(rows) == len(set(rows)) == 1000
-    assert rows.min() >= 100
-    assert positive[rows].sum() == positive[100:].sum() == 12
-    turned = _trial_rows(Sample(sample.rows, 1 - positive, weight), rng)
-    assert (1 - positive[turned]).sum() == 1000 - 12
-    half = (np.arange(5000) % 2).astype(np.uint8)
-    assert half[_trial_rows(Sample(sample.rows, half, weight), rng)].sum() == 500
-
-
-def test_machines_rank_rows_held_out() -> None:
+def test_svms_rank_held_out_rows() -> None:
     rows, positive, weight = draw(n=400)
-    costs = balanced_costs(positive[:300], weight[:300], 1.0)
-    machine, _ = fit_linear(rows[:300], positive[:300], costs, np.random.default_rng(0))
-    assert metrics.roc_auc(positive[300:], decide(rows[300:], machine, None)) > 0.7
+    split = SVMSplit("linear", C=1.0)
+    svm, _ = fit_svm(rows[:300], positive[:300], weight[:300], split, np.random.default_rng(0))
+    assert metrics.roc_auc(positive[300:], decision_values(rows[300:], svm, None)) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"kernel": "cubic"}, "kernel of SVMSplit must be one of"),
+        ({"C": 0.0}, "C of SVMSplit must be 'auto' or a number above 0"),
+        ({"gamma": "auto"}, "gamma of SVMSplit must be 'scale' or a number above 0"),
+    ],
+)
+def test_errors_say_what_is_wrong(parameters, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        SVMSplit(**parameters)

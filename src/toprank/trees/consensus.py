@@ -1,4 +1,4 @@
-"""Consensus: one ranking from many, the median of the rankings that the trees give.
+"""Consensus: the median of the rankings of many trees.
 
 Every tree ranks the cells of the common partition (rows that share their leaf in all trees). The
 median minimises the sum of distances to these rankings (Clemencon, Depecker & Vayatis 2013, JMLR 14):
@@ -21,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from toprank.ranking import descending_order
 
-__all__ = ["CellOrder", "footrule_order", "kendall_order", "kendall_total"]
+__all__ = ["CellOrder", "footrule_order", "kendall_order"]
 
 FOOTRULE_CELLS = 2_000  # an exact assignment has a cost for every cell and place
 KENDALL_EXACT_CELLS = 14
@@ -31,7 +31,7 @@ KENDALL_PASSES = 30
 
 
 def footrule_order(ranks: np.ndarray) -> np.ndarray:
-    """Cells from the best to the worst, minimising the sum over trees of |place - rank|.
+    """Return the cells from the best to the worst, minimising the sum over trees of |place - rank|.
 
     Exact up to two thousand cells; beyond, the order of their median ranks.
 
@@ -60,7 +60,7 @@ def footrule_order(ranks: np.ndarray) -> np.ndarray:
 
 
 def kendall_order(ranks: np.ndarray) -> np.ndarray:
-    """Cells from the best to the worst, minimising the pairs that trees order the other way.
+    """Return the cells from the best to the worst, minimising the pairs that trees order the other way.
 
     Exact up to fourteen cells; beyond, moves of single cells from the mean-rank order, until none helps.
     """
@@ -130,7 +130,7 @@ class CellOrder:
         return cls(distance, multipliers, keys, places, node_ranks, kept)
 
     def scores(self, leaves: np.ndarray) -> np.ndarray:
-        """Scores in (0, 1), the best place highest, of rows whose leaves are known."""
+        """Return scores in (0, 1), the best place highest, of rows whose leaves are known."""
         keys = _keys(leaves, self.multipliers)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         place = self.places[at].astype(np.float64)
@@ -148,7 +148,7 @@ ORDERS = {"footrule": footrule_order, "kendall": kendall_order}
 
 
 def _keys(leaves: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """One 64-bit key for the leaves of each row (two cells share one with odds of 2^-64)."""
+    """Return a 64-bit key for the leaves of each row (two cells share one with probability 2^-64)."""
     keys = np.zeros(len(leaves), dtype=np.uint64)
     for tree, multiplier in enumerate(multipliers):
         keys += (leaves[:, tree].astype(np.uint64) + np.uint64(1)) * multiplier
@@ -158,7 +158,7 @@ def _keys(leaves: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
 
 
 def _rank_matrix(node_ranks: tuple[np.ndarray, ...], leaves: np.ndarray) -> np.ndarray:
-    """Mid-ranks by each tree of rows whose leaves are known; float32 holds them exactly."""
+    """Return the mid-ranks by each tree of rows whose leaves are known; float32 holds them exactly."""
     ranks = np.empty(leaves.shape, dtype=np.float32)
     for tree, own in enumerate(node_ranks):
         ranks[:, tree] = own[leaves[:, tree]]
@@ -166,43 +166,34 @@ def _rank_matrix(node_ranks: tuple[np.ndarray, ...], leaves: np.ndarray) -> np.n
 
 
 def _leaf_mid_ranks(leaf: np.ndarray, best_first: np.ndarray) -> np.ndarray:
-    """Mid-rank of every leaf of a tree among the cells, from 0 at the best."""
+    """Return the mid-rank of every leaf of a tree among the cells, from 0 at the best."""
     inside = np.bincount(leaf, minlength=best_first.max() + 1)[best_first]
     ranks = np.zeros(best_first.max() + 1)
     ranks[best_first] = np.cumsum(inside) - inside + (inside - 1) / 2
     return ranks
 
 
-def kendall_total(ranks: np.ndarray, order: np.ndarray) -> float:
-    """How many pairs of cells the trees, all together, order the other way than `order`."""
-    total = 0.0
-    for k, above in enumerate(order):
-        below = order[k + 1 :]
-        total += float((ranks[below] < ranks[above]).sum())
-    return total
-
-
 @njit(cache=True, nogil=True)
-def _objections(ranks, above, below):
-    """Trees that want `below` over `above`, minus those that want it as it is."""
+def _disagreements(above, below):
+    """Return how many trees rank the cell `below` over `above`, minus those that agree."""
     total = 0
-    for tree in range(ranks.shape[1]):
-        if ranks[below, tree] < ranks[above, tree]:
+    for tree in range(len(above)):
+        if below[tree] < above[tree]:
             total += 1
-        elif ranks[below, tree] > ranks[above, tree]:
+        elif below[tree] > above[tree]:
             total -= 1
     return total
 
 
 @njit(cache=True, nogil=True)
 def _kendall_exact(ranks):
-    """Dynamic programme over the sets of cells that come first."""
+    """Return the best order by dynamic programming over the sets of cells that come first."""
     n_cells = len(ranks)
     against = np.zeros((n_cells, n_cells))
     for i in range(n_cells):
         for j in range(n_cells):
             if i != j:
-                against[i, j] = _objections(ranks, i, j)
+                against[i, j] = _disagreements(ranks[i], ranks[j])
     n_sets = 1 << n_cells
     best = np.full(n_sets, np.inf)
     last = np.full(n_sets, -1)
@@ -228,30 +219,18 @@ def _kendall_exact(ranks):
 
 @njit(cache=True, nogil=True)
 def _kendall_search(ranks, order, window, passes):
-    """Move single cells to better places, until none can be moved."""
+    """Move single cells to better places until no move helps; return the order."""
     order = order.copy()
-    n_cells = len(order)
     for _ in range(passes):
         improved = False
-        for place in range(n_cells):
-            cell = order[place]
-            change, best, target = 0, 0, place
-            for k in range(place - 1, max(-1, place - window - 1), -1):
-                change -= _objections(ranks, order[k], cell)
-                if change < best:
-                    best, target = change, k
-            change = 0
-            for k in range(place + 1, min(n_cells, place + window + 1)):
-                change -= _objections(ranks, cell, order[k])
-                if change < best:
-                    best, target = change, k
+        for place in range(len(order)):
+            target = _best_place(ranks, order, place, window)
             if target != place:
                 improved = True
+                cell = order[place]
                 step = 1 if target > place else -1
-                k = place
-                while k != target:
+                for k in range(place, target, step):
                     order[k] = order[k + step]
-                    k += step
                 order[target] = cell
         if not improved:
             break
@@ -259,17 +238,30 @@ def _kendall_search(ranks, order, window, passes):
 
 
 @njit(cache=True, nogil=True)
+def _best_place(ranks, order, place, window):
+    """Return the place within the window where a cell costs least."""
+    own = ranks[order[place]]
+    change, best, target = 0, 0, place
+    for k in range(place - 1, max(-1, place - window - 1), -1):
+        change -= _disagreements(ranks[order[k]], own)
+        if change < best:
+            best, target = change, k
+    change = 0
+    for k in range(place + 1, min(len(order), place + window + 1)):
+        change -= _disagreements(own, ranks[order[k]])
+        if change < best:
+            best, target = change, k
+    return target
+
+
+@njit(cache=True, nogil=True)
 def _kendall_insert(known, new):
-    """Where new cells fit best between known ones (place - 1/2, so that none is shared)."""
+    """Return where new cells fit best between known ones (place - 1/2, so that none is shared)."""
     places = np.empty(len(new))
     for row in range(len(new)):
         change, best, place = 0, 0, 0
         for k in range(len(known)):
-            for tree in range(known.shape[1]):
-                if new[row, tree] < known[k, tree]:
-                    change += 1
-                elif new[row, tree] > known[k, tree]:
-                    change -= 1
+            change += _disagreements(known[k], new[row])
             if change < best:
                 best, place = change, k + 1
         places[row] = place - 0.5

@@ -1,20 +1,37 @@
-"""Growing a ranking tree: level after level over ranges of row indices, then pruning it."""
+"""Growing a ranking tree level by level, and pruning it.
+
+The AUC of a ranking tree is 1/2 plus the sum of the gains of its splits, so the subtree that maximises
+AUC - penalty * leaves follows from collapsing, again and again, the branch with the least gain for each
+leaf it saves (Breiman, Friedman, Olshen & Stone 1984, chapter 3). The penalty is chosen by cross-validation.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
 
-from toprank.trees.leafrank import FIRST, LeafRank, LeafRankRules, assign_sides, grow_level
-from toprank.trees.leafrank_pruning import choose_penalties
-from toprank.trees.pruning import choose_penalty, collapse_penalties, stratified_folds
-from toprank.trees.tree import RankTree
+from toprank.sampling import stratified_folds
+from toprank.trees.tree import RankTree, SplitRules
 
-__all__ = ["LeafRankSplitter", "Limits", "Sample", "Splitter", "grow_pruned", "grow_tree"]
+__all__ = [
+    "Sample",
+    "Splitter",
+    "TreeLimits",
+    "best_candidate",
+    "branch_gains",
+    "choose_penalty",
+    "collapse_penalties",
+    "grow_pruned",
+    "grow_tree",
+    "grow_without_fold",
+    "kept_gains",
+    "penalty_candidates",
+]
 
 
 @dataclass(frozen=True)
@@ -24,7 +41,7 @@ class Sample:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_columns)
-        Prepared for the splitting rule: bytes, or an encoded matrix.
+        In the form that the splitting rule reads: bytes, or an encoded matrix.
     positive : uint8 ndarray of shape (n_rows,)
     weight : float ndarray of shape (n_rows,)
         Rows of weight zero are absent.
@@ -34,10 +51,17 @@ class Sample:
     positive: np.ndarray
     weight: np.ndarray
 
+    def folds(self, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the stratified fold of each row, -1 for those that are absent."""
+        present = np.flatnonzero(self.weight > 0)
+        fold = np.full(len(self.weight), -1)
+        fold[present] = stratified_folds(self.positive[present], n_folds, rng)
+        return fold
+
 
 @dataclass(frozen=True)
-class Limits:
-    """How far a tree grows, in depth and in weight of rows."""
+class TreeLimits:
+    """How far a tree grows: its depth, and the least weight of the rows of a node."""
 
     max_depth: int
     min_samples_split: float
@@ -45,108 +69,38 @@ class Limits:
 
 
 class Splitter(Protocol):
-    """A splitting rule at work on one sample: it splits nodes and keeps the splits it made."""
-
-    def split(
-        self,
-        order: np.ndarray,
-        starts: np.ndarray,
-        stops: np.ndarray,
-        rng: np.random.Generator,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Side of each row of `order` (1 left) and whether each range was split."""
-
-    def rules(self) -> Any:
-        """The splits made so far, in order."""
-
-
-class LeafRankSplitter:
-    """LeafRank on one sample of bytes."""
-
-    def __init__(
-        self,
-        parameters: LeafRank,
-        limits: Limits,
-        sample: Sample,
-        n_bins: np.ndarray,
-        is_category: np.ndarray,
-    ) -> None:
-        self.parameters = parameters
-        self.limits = limits
-        self.sample = sample
-        self.n_bins = n_bins
-        self.is_category = is_category
-        self.pieces: list[tuple[np.ndarray, ...]] = []
+    """A splitting rule for one sample; it keeps the splits it made."""
 
     def split(
         self, order: np.ndarray, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        part, sample = self.parameters, self.sample
-        data = (sample.rows, sample.positive, sample.weight, order, starts, stops)
-        kinds = (self.n_bins, self.is_category)
-        least = float(part.min_samples_leaf)
-        tables, begins, drawn = grow_level(
-            *data, *kinds, part.n_node_features, part.n_cell_features, part.max_depth, least, rng
-        )
-        penalties = np.zeros(len(starts))
-        if part.n_folds > 1:
-            penalties = choose_penalties(
-                *data, *kinds, drawn, part.n_cell_features, part.max_depth, least, part.n_folds, rng,
-                tables, begins,
-            )  # fmt: skip
-        goes_left, roots, cells, weights, bits = assign_sides(
-            tables, begins, len(order), penalties, float(self.limits.min_samples_leaf)
-        )
-        self.pieces.append((roots[roots >= 0], cells, weights, bits))
-        return goes_left, roots >= 0
+        """Split the nodes `order[starts[k]:stops[k]]`.
 
-    def rules(self) -> LeafRankRules:
-        """Join the cells of all levels; what points into a level's own table moves along."""
-        moved = []
-        at = 0
-        for roots, cells, weights, bits in self.pieces:
-            cells = cells.copy()
-            inner = cells[:, FIRST] >= 0
-            cells[inner, FIRST : FIRST + 2] += at
-            moved.append((roots + at, cells, weights, bits))
-            at += len(cells)
-        if not moved:
-            moved = [
-                (
-                    np.empty(0, np.int32),
-                    np.empty((0, 6), np.int32),
-                    np.empty((0, 2)),
-                    np.zeros((1, 32), np.uint8),
-                )
-            ]
-        roots, cells, weights, bits = zip(*moved, strict=True)
-        all_bits = np.concatenate(bits) if self.is_category.any() else bits[0]
-        return LeafRankRules(
-            np.concatenate(cells),
-            np.concatenate(weights),
-            all_bits,
-            np.concatenate(roots).astype(np.int32),
-        )
+        Returns the side of each row of `order` (1 left) and whether each node was split.
+        """
+
+    def rules(self) -> SplitRules:
+        """Return the splits made so far, in order."""
 
 
 @dataclass(frozen=True)
 class _Level:
-    """Nodes of one depth, from left to right: ranges of the order of rows, positions, class weights."""
+    """Nodes of one depth, from left to right: ranges of rows, positions, class weights."""
 
     starts: np.ndarray
     stops: np.ndarray
     position: np.ndarray
     weights: np.ndarray
 
-    def may_split(self, limits: Limits) -> np.ndarray:
-        """Nodes of both classes that are heavy enough."""
+    def may_split(self, limits: TreeLimits) -> np.ndarray:
+        """Return which nodes have both classes and enough weight."""
         least = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
         return (self.weights.min(axis=1) > 0) & (self.weights.sum(axis=1) >= least)
 
     def children(
         self, order: np.ndarray, split: np.ndarray, goes_left: np.ndarray, sample: Sample
     ) -> _Level:
-        """The next level: both sides of each node that was split; `order` is rearranged."""
+        """Return the next level, both sides of each node that was split; `order` is rearranged."""
         starts, stops, position = self.starts[split], self.stops[split], self.position[split]
         middles = separate(order, starts, stops, goes_left)
         starts = np.column_stack([starts, middles]).ravel()
@@ -157,7 +111,7 @@ class _Level:
 
 
 def grow_tree(
-    sample: Sample, splitter: Splitter, limits: Limits, rng: np.random.Generator
+    sample: Sample, splitter: Splitter, limits: TreeLimits, rng: np.random.Generator
 ) -> RankTree:
     """Grow a ranking tree breadth first: each pass splits all nodes of one depth that may be split."""
     order = np.flatnonzero(sample.weight > 0)
@@ -191,62 +145,194 @@ def grow_tree(
     )
 
 
+def grow_without_fold(
+    sample: Sample,
+    held_out: np.ndarray,
+    make_splitter: Callable[[Sample], Splitter],
+    limits: TreeLimits,
+    rng: np.random.Generator,
+) -> tuple[RankTree, np.ndarray]:
+    """Grow a tree without the rows of a mask; return it and the gains of its splits on those rows."""
+    training = replace(sample, weight=np.where(held_out, 0.0, sample.weight))
+    tree = grow_tree(training, make_splitter(training), limits, rng)
+    leaf = tree.apply(sample.rows[held_out])
+    weights = tree.class_weights(leaf, sample.positive[held_out], sample.weight[held_out])
+    return tree, tree.gains(weights)
+
+
 def grow_pruned(
     sample: Sample,
     make_splitter: Callable[[Sample], Splitter],
-    limits: Limits,
+    limits: TreeLimits,
     n_folds: int,
     rng: np.random.Generator,
 ) -> RankTree:
-    """Grow a tree and cut it back to the penalty that did best on rows held out.
+    """Grow a tree and prune it by the penalty that did best on held-out rows.
 
     `n_folds` trees are grown without one fold each; each gives its own weakest-link sequence, and the AUC
-    of its members on the fold is 1/2 plus the gains, on the fold, of the nodes they keep.
+    of its subtrees on the fold is 1/2 plus the gains, on the fold, of the nodes they keep.
     """
     tree = grow_tree(sample, make_splitter(sample), limits, rng)
     if n_folds < 2 or tree.n_nodes == 1:
         return tree
-    penalties = collapse_penalties(tree.left, tree.right, tree.gains())
-    present = np.flatnonzero(sample.weight > 0)
-    fold = np.full(len(sample.weight), -1)
-    fold[present] = stratified_folds(sample.positive[present], n_folds, rng)
-    held_out_gains = []
+    fold = sample.folds(n_folds, rng)
+    results = []
     for number in range(n_folds):
-        out = fold == number
-        rest = Sample(sample.rows, sample.positive, np.where(out, 0.0, sample.weight))
-        part = grow_tree(rest, make_splitter(rest), limits, rng)
-        leaf = part.apply(sample.rows[out])
-        held_out = part.class_weights(leaf, sample.positive[out], sample.weight[out])
-        part_penalties = collapse_penalties(part.left, part.right, part.gains())
-        held_out_gains.append((part_penalties, part.gains(held_out)))
-    return tree.pruned(penalties > choose_penalty(penalties, held_out_gains))
+        part, gains = grow_without_fold(sample, fold == number, make_splitter, limits, rng)
+        results.append((collapse_penalties(part.left, part.right, part.gains()), gains))
+    penalties = collapse_penalties(tree.left, tree.right, tree.gains())
+    return tree.pruned(penalties > choose_penalty(penalties, results))
+
+
+def choose_penalty(penalties: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Return the penalty whose pruned trees have the best mean AUC on held-out rows.
+
+    Parameters
+    ----------
+    penalties : ndarray
+        Of the tree that is to be pruned.
+    folds : list of (ndarray, ndarray)
+        For the tree grown without a fold: its penalties, and the gains of its nodes on that fold.
+    """
+    candidates = penalty_candidates(penalties)
+    values = np.zeros(len(candidates))
+    for fold_penalties, held_out_gain in folds:
+        values += kept_gains(fold_penalties, held_out_gain, candidates)
+    return float(best_candidate(candidates, values))
+
+
+# -- kernels ---------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
 def separate(order, starts, stops, goes_left):
     """Put the rows that go left to the front of each range, in place; return where they end."""
     middles = np.empty(len(starts), np.int64)
-    scratch = np.empty(len(order), order.dtype)
     for k in range(len(starts)):
-        middle, waiting = starts[k], 0
-        for i in range(starts[k], stops[k]):
-            if goes_left[i]:
-                order[middle] = order[i]
-                middle += 1
-            else:
-                scratch[waiting] = order[i]
-                waiting += 1
-        for i in range(waiting):
-            order[middle + i] = scratch[i]
-        middles[k] = middle
+        own, left = order[starts[k] : stops[k]], goes_left[starts[k] : stops[k]] == 1
+        first, second = own[left], own[~left]
+        middles[k] = starts[k] + len(first)
+        own[: len(first)] = first
+        own[len(first) :] = second
     return middles
 
 
 @njit(cache=True, nogil=True)
 def class_weights(order, starts, stops, positive, weight):
-    """Weight of the positives and of the negatives in each range."""
-    weights = np.zeros((len(starts), 2))
+    """Return the weight of the positives and of the negatives in each range."""
+    weights = np.empty((len(starts), 2))
     for k in range(len(starts)):
-        for i in range(starts[k], stops[k]):
-            weights[k, 1 - positive[order[i]]] += weight[order[i]]
+        weights[k] = range_weights(order, starts[k], stops[k], positive, weight)
     return weights
+
+
+@njit(cache=True, nogil=True)
+def range_weights(order, begin, end, positive, weight):
+    """Return the weight of the positives and of the negatives among `order[begin:end]`."""
+    P, N = 0.0, 0.0
+    for i in range(begin, end):
+        if positive[order[i]]:
+            P += weight[order[i]]
+        else:
+            N += weight[order[i]]
+    return P, N
+
+
+@njit(cache=True, nogil=True)
+def branch_gains(left, right, gain):
+    """Return for each node the total gain of its branch (its own included), and its leaves."""
+    branch, leaves = gain.copy(), np.ones(len(left))
+    for node in range(len(left) - 1, -1, -1):
+        if left[node] >= 0:
+            branch[node] = gain[node] + branch[left[node]] + branch[right[node]]
+            leaves[node] = leaves[left[node]] + leaves[right[node]]
+    return branch, leaves
+
+
+@njit(cache=True, nogil=True)
+def collapse_penalties(left, right, gain):
+    """Return for each internal node the penalty from which on it is a leaf (or gone); 0 for leaves.
+
+    The subtree that maximises AUC - penalty * leaves keeps the nodes whose value exceeds the penalty;
+    of equally good subtrees it is the smallest. `left` and `right` are the children (-1 for none), which
+    come after their parents; `gain` is 0 for leaves.
+
+    The weakest link is the first of a heap; a link that changes is pushed again, and its old entry is
+    skipped.
+    """
+    n_nodes = len(left)
+    branch, leaves = branch_gains(left, right, gain)
+    parent = np.full(n_nodes, -1)
+    links = [(np.inf, 0)]
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            parent[left[node]] = node
+            parent[right[node]] = node
+            links.append((branch[node] / (leaves[node] - 1), node))
+    heapq.heapify(links)
+    penalties = np.zeros(n_nodes)
+    gone = np.zeros(n_nodes, np.bool_)
+    current = 0.0
+    while left[0] >= 0 and not gone[0]:
+        ratio, weakest = heapq.heappop(links)
+        if gone[weakest] or ratio != branch[weakest] / (leaves[weakest] - 1):
+            continue
+        current = max(current, ratio)
+        ancestor = parent[weakest]
+        while ancestor >= 0:
+            branch[ancestor] -= branch[weakest]
+            leaves[ancestor] -= leaves[weakest] - 1
+            heapq.heappush(links, (branch[ancestor] / (leaves[ancestor] - 1), ancestor))
+            ancestor = parent[ancestor]
+        _collapse(left, right, weakest, current, penalties, gone)
+    return penalties
+
+
+@njit(cache=True, nogil=True)
+def _collapse(left, right, top, penalty, penalties, gone):
+    """Mark a node and the splits beneath it as gone from a penalty on."""
+    pending = [top]
+    while len(pending) > 0:
+        node = pending.pop()
+        if left[node] >= 0 and not gone[node]:
+            gone[node] = True
+            penalties[node] = penalty
+            pending.append(left[node])
+            pending.append(right[node])
+
+
+@njit(cache=True, nogil=True)
+def penalty_candidates(penalties):
+    """Return one penalty inside each interval on which the pruned tree stays the same, ascending.
+
+    Between two collapses it is their geometric mean; the last one leaves the root alone.
+    """
+    collapses = np.unique(penalties[penalties > 0.0])
+    candidates = np.zeros(len(collapses) + 1)
+    for k in range(len(collapses)):
+        above = collapses[k + 1] if k + 1 < len(collapses) else np.inf
+        candidates[k + 1] = np.sqrt(collapses[k] * above)  # infinite after the last collapse
+    return candidates
+
+
+@njit(cache=True, nogil=True)
+def kept_gains(penalties, gain, candidates):
+    """Return for each candidate (ascending) the total `gain` of the nodes that its pruned tree keeps."""
+    total = np.zeros(len(candidates))
+    for node in range(len(gain)):
+        below = np.searchsorted(candidates, penalties[node])  # the candidates that keep the node
+        if below > 0:
+            total[below - 1] += gain[node]
+    for k in range(len(candidates) - 2, -1, -1):
+        total[k] += total[k + 1]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def best_candidate(candidates, values):
+    """Return the candidate of the greatest value; of equal ones the greatest penalty."""
+    best = len(candidates) - 1
+    for k in range(len(candidates) - 1, -1, -1):
+        if values[k] > values[best]:
+            best = k
+    return candidates[best]

@@ -1,4 +1,4 @@
-"""LeafRank: split the rows of a node in two by a small tree of axis-parallel splits.
+"""LeafRank: split the rows of a node in two by a small tree of axis-parallel cuts.
 
 The small tree cuts the node into cells, each cut chosen by the balanced criterion inside its cell
 (maximise |TPR - FPR|); a cell then goes left when its share of the node's positives exceeds its share of
@@ -14,19 +14,83 @@ is what pruning weighs and what a variable's importance adds up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from toprank.trees._kernels import BLOCK, SMALL, draw, find_split, partition
-from toprank.trees.pruning import branch_gains, collapse_penalties
+from toprank.binning import OTHER, Bins
+from toprank.trees._kernels import (
+    FEATURE,
+    MISSING_FIRST,
+    SET_BYTES,
+    THRESHOLD,
+    BinnedRows,
+    comes_first,
+    find_cut,
+    partition,
+    shuffle,
+    workspace,
+)
+from toprank.trees.growing import (
+    Sample,
+    TreeLimits,
+    best_candidate,
+    branch_gains,
+    collapse_penalties,
+    kept_gains,
+    penalty_candidates,
+    range_weights,
+)
+from toprank.trees.tree import RankTree
 
-__all__ = ["LeafRank", "LeafRankRules", "assign_sides", "cut_gains", "grow_cells", "grow_level"]
+__all__ = ["LeafRank", "LeafRankRules", "LeafRankSplitter", "cut_gains"]
 
-# columns of the table of cells
-FEATURE, THRESHOLD, MISSING_FIRST, FIRST, SECOND, SIDE = range(6)
-N_COLUMNS = 6
+FIRST, SECOND, SIDE = range(MISSING_FIRST + 1, MISSING_FIRST + 4)  # the last entries of a cell
+N_ENTRIES = SIDE + 1
 NOISE = 1e-13  # a smaller gain is the rounding of shares that cancel
+
+
+class LeafRank(NamedTuple):
+    """Parameters of the splitting rule.
+
+    Attributes
+    ----------
+    max_depth : int
+        Most cuts on the path to a cell.
+    min_weight : float
+        Least weight of a cell.
+    n_node_features, n_cell_features : int
+        Features drawn for a node, and among those for each cell.
+    n_folds : int
+        Folds that choose how far to prune a small tree; 0 for no pruning.
+    """
+
+    max_depth: int
+    min_weight: float
+    n_node_features: int
+    n_cell_features: int
+    n_folds: int = 0
+
+
+class CellTables(NamedTuple):
+    """Cells of small trees, numbered breadth first.
+
+    Attributes
+    ----------
+    cells : int32 ndarray of shape (n_cells, 6)
+        See `LeafRankRules`.
+    weights : ndarray of shape (n_cells, 2)
+    bits : uint8 ndarray of shape (n_cells, 32)
+        One row for all cells if there are no categories.
+    ranges : int ndarray of shape (n_cells, 3)
+        Begin and end among the ordered rows, and depth.
+    """
+
+    cells: np.ndarray
+    weights: np.ndarray
+    bits: np.ndarray
+    ranges: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -39,11 +103,11 @@ class LeafRankRules:
         Feature (-1: not cut any further), threshold (a bin; -1: a set of categories), whether missing
         cells come first, the two parts, and whether the rows go left.
     weights : ndarray of shape (n_cells, 2)
-        Weight of the positives and of the negatives that were in the cell.
+        Weight of the positives and of the negatives in the cell in training.
     bits : uint8 ndarray of shape (n_cells, 32)
-        The bytes that come first, for sets of categories (no rows if there are no categories).
-    roots : int32 ndarray of shape (n_nodes,)
-        The cell that is the whole node, -1 for a leaf of the ranking tree.
+        The bytes that come first, for sets of categories (one row if there are no categories).
+    roots : int32 ndarray of shape (n_splits,)
+        The cell that is the whole node, for each split.
     """
 
     cells: np.ndarray
@@ -51,77 +115,191 @@ class LeafRankRules:
     bits: np.ndarray
     roots: np.ndarray
 
+    @classmethod
+    def join(cls, levels: list[tuple[np.ndarray, CellTables]], any_category: bool) -> LeafRankRules:
+        """Join the roots and cells of all levels; numbers of cells count on."""
+        roots, cells = [np.empty(0, np.int32)], [np.empty((0, N_ENTRIES), np.int32)]
+        for own_roots, tables in levels:
+            offset = sum(len(own) for own in cells)
+            own = tables.cells.copy()
+            own[own[:, FEATURE] >= 0, FIRST : SECOND + 1] += offset
+            roots.append((own_roots + offset).astype(np.int32))
+            cells.append(own)
+        weights = [np.empty((0, 2)), *(tables.weights for _, tables in levels)]
+        bits = np.zeros((1, SET_BYTES), np.uint8)
+        all_cells = np.concatenate(cells)
+        if any_category and len(all_cells):
+            bits = np.concatenate([tables.bits for _, tables in levels])
+        return cls(all_cells, np.concatenate(weights), bits, np.concatenate(roots))
 
-@dataclass(frozen=True)
-class LeafRank:
-    """Parameters of the splitting rule.
+    def apply(self, tree: RankTree, rows: np.ndarray) -> np.ndarray:
+        """Return the leaf of each row of bytes."""
+        return _find_leaves(
+            rows, tree.left, tree.right, tree.rule, self.roots, self.cells, self.bits
+        )
 
-    Attributes
-    ----------
-    max_depth : int
-        Most cuts on the way to a cell.
-    min_samples_leaf : float
-        Least weight of a cell.
-    n_node_features, n_cell_features : int
-        Features drawn for a node, and among those for each cell.
-    n_folds : int
-        Folds that choose how far to prune a small tree; 0 for no pruning.
-    """
+    def split_cells(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the cells of one split, numbered from 0, their class weights and their sets of bytes."""
+        begin = self.roots[number]
+        end = self.roots[number + 1] if number + 1 < len(self.roots) else len(self.cells)
+        cells = self.cells[begin:end].copy()
+        cells[cells[:, FEATURE] >= 0, FIRST : SECOND + 1] -= begin
+        bits = self.bits[begin:end] if len(self.bits) > 1 else self.bits
+        return cells, self.weights[begin:end], bits
 
-    max_depth: int = 6
-    min_samples_leaf: float = 1.0
-    n_node_features: int = 1
-    n_cell_features: int = 1
-    n_folds: int = 0
+
+class LeafRankSplitter:
+    """LeafRank on one sample of bytes."""
+
+    def __init__(
+        self, sample: Sample, limits: TreeLimits, bins: Bins, parameters: LeafRank
+    ) -> None:
+        self.rows = BinnedRows(
+            sample.rows, sample.positive, sample.weight, _count_bins(bins, sample), bins.is_category
+        )
+        self.limits = limits
+        self.parameters = parameters
+        self.levels: list[tuple[np.ndarray, CellTables]] = []
+
+    def split(
+        self, order: np.ndarray, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Split the nodes of a level; return the side of each row (1 left) and which were split."""
+        nodes = (self.rows, order, starts, stops, self.parameters, rng)
+        tables, begins, drawn = grow_level(*nodes)
+        penalties = np.zeros(len(starts))
+        if self.parameters.n_folds > 1:
+            penalties = choose_penalties(*nodes, tables, begins, drawn)
+        goes_left, roots, kept = assign_sides(
+            tables, begins, len(order), penalties, float(self.limits.min_samples_leaf)
+        )
+        was_split = roots >= 0
+        self.levels.append((roots[was_split], kept))
+        return goes_left, was_split
+
+    def rules(self) -> LeafRankRules:
+        """Return the splits made so far, in order."""
+        return LeafRankRules.join(self.levels, bool(self.rows.is_category.any()))
+
+
+def _count_bins(bins: Bins, sample: Sample) -> np.ndarray:
+    """Return a bound on the bytes of each column; above OTHER where training rows have rare categories."""
+    n_bins = np.where(bins.is_category, bins.n_cuts, bins.n_cuts + 1)
+    for column in np.flatnonzero(bins.is_category):
+        if (sample.rows[:, column] == OTHER).any():
+            n_bins[column] = OTHER + 1
+    return n_bins
 
 
 @njit(cache=True, nogil=True)
-def _class_weights(positive, weight, order, begin, end):
-    """Weight of the positives and negatives among `order[begin:end]`."""
-    P, N = 0.0, 0.0
-    for i in range(begin, end):
-        if positive[order[i]]:
-            P += weight[order[i]]
-        else:
-            N += weight[order[i]]
-    return P, N
+def _find_leaves(codes, left, right, rule, roots, cells, bits):
+    """Return the leaf of each row of bytes."""
+    n_rows = len(codes)
+    leaf = np.empty(n_rows, np.int32)
+    for row in range(n_rows):
+        node = 0
+        while left[node] >= 0:
+            cell = roots[rule[node]]
+            while cells[cell, FEATURE] >= 0:
+                cell = _next_cell(codes[row], cells, bits, cell)
+            node = left[node] if cells[cell, SIDE] else right[node]
+        leaf[row] = node
+    return leaf
 
 
 @njit(cache=True, nogil=True)
-def grow_cells(
-    codes, positive, weight, order, begin, end, n_bins, is_category, pool, n_draw, max_depth,
-    min_leaf, rng, work, tables,
-):  # fmt: skip
-    """Cut the rows `order[begin:end]` (reordered in place) into cells; return how many there are.
+def _next_cell(codes, cells, bits, cell):
+    """Return the part of a cell that a row of bytes belongs to."""
+    first = comes_first(
+        codes[cells[cell, FEATURE]],
+        cells[cell, THRESHOLD],
+        cells[cell, MISSING_FIRST],
+        bits[cell if len(bits) > 1 else 0],
+    )
+    return cells[cell, FIRST] if first else cells[cell, SECOND]
 
-    Cells are numbered breadth first; the last table gets the begin, end and depth of each.
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def make_tables(n_cells, any_category):
+    """Return empty tables for so many cells; without categories the sets of bytes have one row."""
+    n_cells = max(n_cells, 2)  # one row of bits means that there are no categories
+    return CellTables(
+        np.empty((n_cells, N_ENTRIES), np.int32),
+        np.empty((n_cells, 2)),
+        np.zeros((n_cells if any_category else 1, SET_BYTES), np.uint8),
+        np.empty((n_cells, 3), np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def slice_tables(tables, begin, end):
+    """Return the cells from `begin` to `end`, as views."""
+    bits = tables.bits[begin:end] if len(tables.bits) > 1 else tables.bits
+    return CellTables(
+        tables.cells[begin:end], tables.weights[begin:end], bits, tables.ranges[begin:end]
+    )
+
+
+@njit(cache=True, nogil=True)
+def most_cells(max_depth, n_rows):
+    """Return an upper bound on the cells of a small tree."""
+    return max(1, min(2 ** min(max_depth + 1, 40) - 1, 2 * n_rows))
+
+
+@njit(cache=True, nogil=True)
+def grow_level(rows, order, starts, stops, parameters, rng):
+    """Cut the nodes `order[starts[k]:stops[k]]` of one level into cells.
+
+    Rows are reordered inside their node. Returns the tables of all cells, where those of each node
+    begin (their numbers count from there), and the features drawn for each node.
     """
+    capacity, largest = 0, 0
+    for k in range(len(starts)):
+        capacity += most_cells(parameters.max_depth, stops[k] - starts[k])
+        largest = max(largest, stops[k] - starts[k])
+    tables = make_tables(capacity, rows.is_category.any())
+    begins = np.zeros(len(starts) + 1, np.int64)
+    drawn = np.empty((len(starts), parameters.n_node_features), np.int64)
+    work = workspace(parameters.n_node_features, largest)
+    features = np.arange(rows.codes.shape[1])
+    for k in range(len(starts)):
+        shuffle(rng, features, parameters.n_node_features)
+        drawn[k] = features[: parameters.n_node_features]
+        own = slice_tables(tables, begins[k], capacity)
+        begins[k + 1] = begins[k] + grow_cells(
+            rows, order, starts[k], stops[k], drawn[k], parameters, rng, work, own
+        )
+    return tables, begins, drawn
+
+
+@njit(cache=True, nogil=True)
+def grow_cells(rows, order, begin, end, features, parameters, rng, work, tables):
+    """Cut the rows `order[begin:end]` (reordered in place) into cells; return how many there are."""
     cells, weights, bits, ranges = tables
-    counters, runs, keys, scratch = work
     ranges[0, 0], ranges[0, 1], ranges[0, 2] = begin, end, 0
-    weights[0, 0], weights[0, 1] = _class_weights(positive, weight, order, begin, end)
-    P_node, N_node = weights[0, 0], weights[0, 1]
+    P_node, N_node = range_weights(order, begin, end, rows.positive, rows.weight)
+    weights[0, 0], weights[0, 1] = P_node, N_node
+    min_weight = parameters.min_weight
     count, cell = 1, 0
     while cell < count:
         start, stop, depth = ranges[cell, 0], ranges[cell, 1], ranges[cell, 2]
         P, N = weights[cell, 0], weights[cell, 1]
         cells[cell, FEATURE], cells[cell, FIRST], cells[cell, SECOND] = -1, -1, -1
         cells[cell, SIDE] = 1 if P * N_node > N * P_node else 0
-        if depth < max_depth and P > 0.0 and N > 0.0 and 2 * min_leaf <= P + N:
-            draw(rng, pool, len(pool), n_draw)
-            own_bits = bits[cell if len(bits) > 1 else 0]
-            found = find_split(
-                codes, positive, weight, order, start, stop, P, N, n_bins, is_category, pool,
-                n_draw, min_leaf, counters, runs, keys, cells[cell], own_bits,
-            )  # fmt: skip
-            if found:
-                middle = partition(codes, order, start, stop, cells[cell], own_bits, scratch)
+        if depth < parameters.max_depth and P > 0.0 and N > 0.0 and 2 * min_weight <= P + N:
+            shuffle(rng, features, parameters.n_cell_features)
+            pool = features[: parameters.n_cell_features]
+            cut, own_bits = cells[cell], bits[cell if len(bits) > 1 else 0]
+            if find_cut(rows, order, start, stop, P, N, pool, min_weight, work, cut, own_bits):
+                middle = partition(rows.codes, order, start, stop, cut, own_bits, work.waiting)
                 for part in range(2):
-                    ranges[count, 0] = start if part == 0 else middle
-                    ranges[count, 1] = middle if part == 0 else stop
-                    ranges[count, 2] = depth + 1
-                    weights[count, 0], weights[count, 1] = _class_weights(
-                        positive, weight, order, ranges[count, 0], ranges[count, 1]
+                    first, last = (start, middle) if part == 0 else (middle, stop)
+                    ranges[count, 0], ranges[count, 1], ranges[count, 2] = first, last, depth + 1
+                    weights[count, 0], weights[count, 1] = range_weights(
+                        order, first, last, rows.positive, rows.weight
                     )
                     cells[cell, FIRST + part] = count
                     count += 1
@@ -131,7 +309,7 @@ def grow_cells(
 
 @njit(cache=True, nogil=True)
 def cut_gains(cells, weights, P, N):
-    """The gain of each cut: by how much it raises TPR - FPR, half of it, as AUC inside the node.
+    """Return the gain of each cut: half of what it adds to TPR - FPR, that is AUC inside the node.
 
     `weights` may be those of other rows than the cells were cut with; sides stay as they were learnt.
     """
@@ -141,149 +319,158 @@ def cut_gains(cells, weights, P, N):
     for cell in range(len(cells)):
         if cells[cell, FEATURE] < 0:
             continue
-        first, second = cells[cell, FIRST], cells[cell, SECOND]
         total = -cells[cell, SIDE] * (weights[cell, 0] / P - weights[cell, 1] / N)
-        for child in (first, second):
+        for child in (cells[cell, FIRST], cells[cell, SECOND]):
             total += cells[child, SIDE] * (weights[child, 0] / P - weights[child, 1] / N)
         if abs(total) > NOISE:
             gain[cell] = total / 2
     return gain
 
 
-@njit(cache=True, nogil=True)
-def workspace(n_features, n_rows):
-    """Scratch memory of the search: class weights of bins, runs of equal bytes, keys, rows."""
-    return (
-        np.empty((min(BLOCK, n_features), 512)),
-        np.empty((256, 3)),
-        np.empty(SMALL, np.int64),
-        np.empty(n_rows, np.int64),
-    )
+# -- sides -----------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def cell_tables(size, any_category):
-    """Empty tables for `size` cells; without categories the sets of bytes have one row for all."""
-    return (
-        np.empty((size, N_COLUMNS), np.int32),
-        np.empty((size, 2)),
-        np.zeros((size if any_category else 1, 32), np.uint8),
-        np.empty((size, 3), np.int64),
-    )
-
-
-@njit(cache=True, nogil=True)
-def most_cells(max_depth, n_rows):
-    """An upper bound on the cells of a small tree."""
-    return max(1, min(2 ** min(max_depth + 1, 40) - 1, 2 * n_rows))
-
-
-@njit(cache=True, nogil=True)
-def grow_level(
-    codes, positive, weight, order, starts, stops, n_bins, is_category, n_node_features,
-    n_cell_features, max_depth, min_leaf, rng,
-):  # fmt: skip
-    """Cut the nodes `order[starts[k]:stops[k]]` of one level into cells.
-
-    Rows are reordered inside their node. Returns the tables of all cells, where those of each node
-    begin (their numbers count from there), and the features drawn for each node.
-    """
-    capacity, largest = 0, 0
-    for k in range(len(starts)):
-        capacity += most_cells(max_depth, stops[k] - starts[k])
-        largest = max(largest, stops[k] - starts[k])
-    any_category = is_category.any()
-    cells, weights, bits, ranges = cell_tables(capacity, any_category)
-    begins = np.zeros(len(starts) + 1, np.int64)
-    drawn = np.empty((len(starts), n_node_features), np.int64)
-    work = workspace(n_node_features, largest)
-    pool = np.arange(codes.shape[1])
-    for k in range(len(starts)):
-        draw(rng, pool, len(pool), n_node_features)
-        for j in range(n_node_features):
-            drawn[k, j] = pool[j]
-        at = begins[k]
-        begins[k + 1] = at + grow_cells(
-            codes, positive, weight, order, starts[k], stops[k], n_bins, is_category, drawn[k],
-            n_cell_features, max_depth, min_leaf, rng, work,
-            (cells[at:], weights[at:], bits[at if any_category else 0 :], ranges[at:]),
-        )  # fmt: skip
-    return (cells, weights, bits, ranges), begins, drawn
-
-
-@njit(cache=True, nogil=True)
-def assign_sides(tables, begins, n_rows, penalties, min_side):
+def assign_sides(tables, begins, n_rows, penalties, min_weight):
     """Prune the small trees of a level, and send every row to its side.
 
-    `penalties` has one for each node; with 0 nothing is lost, only cuts between cells on the same side go.
-    Returns the side of each row (1 left), the root cell of each node (-1: no split with weight
-    `min_side` on both sides), and the tables of the cells that are left.
+    `penalties` has one for each node; 0 only removes cuts between cells that go to the same side. Returns
+    the side of each row (1 left), the root cell of each node (-1: no split with weight `min_weight` on
+    both sides), and the tables of the cells that are left.
     """
-    cells, weights, bits, ranges = tables
-    size = begins[-1]
-    any_category = len(bits) > 1
-    out_cells, out_weights, out_bits, _ = cell_tables(size, any_category)
+    kept = make_tables(begins[-1], len(tables.bits) > 1)
     goes_left = np.zeros(n_rows, np.uint8)
-    roots = np.empty(len(begins) - 1, np.int32)
-    at = np.int64(0)
+    roots = np.full(len(begins) - 1, -1, np.int32)
+    size = 0
     for k in range(len(roots)):
-        begin, end = begins[k], begins[k + 1]
-        P, N = weights[begin, 0], weights[begin, 1]
-        gain = cut_gains(cells[begin:end], weights[begin:end], P, N)
-        first, second = cells[begin:end, FIRST], cells[begin:end, SECOND]
-        if penalties[k] > 0.0:
-            collapse = collapse_penalties(first, second, gain)
-        else:  # what is worth nothing goes
-            collapse = branch_gains(first, second, gain)[0]
-        count = _keep_cells(
-            cells[begin:end], collapse, penalties[k], at, out_cells[at:], ranges[begin:end]
-        )
-        for i in range(at, at + count):
-            source = begin + ranges[begin + i - at, 2]
-            out_weights[i, 0], out_weights[i, 1] = weights[source, 0], weights[source, 1]
-            if any_category:
-                for b in range(32):
-                    out_bits[i, b] = bits[source, b]
-            if out_cells[i, FEATURE] < 0 and out_cells[i, SIDE]:
-                for row in range(ranges[source, 0], ranges[source, 1]):
-                    goes_left[row] = 1
-        roots[k] = -1
-        if _lighter_side(out_cells, out_weights, at, at + count) >= min_side:
-            roots[k] = at
-            at += count
-        else:
-            for row in range(ranges[begin, 0], ranges[begin, 1]):
-                goes_left[row] = 0
-    return goes_left, roots, out_cells[:at], out_weights[:at], out_bits[: at if any_category else 1]
+        grown = slice_tables(tables, begins[k], begins[k + 1])
+        end = _copy_subtree(grown, _useful_cuts(grown, penalties[k]), kept, size)
+        if _lighter_side(kept, size, end) >= min_weight:
+            _mark_left(kept, size, end, goes_left)
+            roots[k] = size
+            size = end
+    return goes_left, roots, slice_tables(kept, 0, size)
 
 
 @njit(cache=True, nogil=True)
-def _keep_cells(cells, collapse, penalty, offset, out, ranges):
-    """Write the cells that stay, breadth first; return how many (where from: third of `ranges`)."""
-    ranges[0, 2] = 0
+def _useful_cuts(tables, penalty):
+    """Return which cuts of a small tree stay under a penalty on its number of cells."""
+    cells, weights = tables.cells, tables.weights
+    if penalty > 0.0:
+        value = _cell_penalties(cells, weights)
+    else:  # a branch that gains nothing goes
+        gain = cut_gains(cells, weights, weights[0, 0], weights[0, 1])
+        value = branch_gains(cells[:, FIRST], cells[:, SECOND], gain)[0]
+    return (cells[:, FEATURE] >= 0) & (value > penalty)
+
+
+@njit(cache=True, nogil=True)
+def _copy_subtree(tables, stays_cut, out, begin):
+    """Copy the cells that stay, breadth first, to `out[begin:end]`; return `end`."""
+    source = np.empty(len(tables.cells), np.int64)  # the cell that each copied one comes from
+    source[0] = 0
     count, k = 1, 0
     while k < count:
-        cell = ranges[k, 2]
-        for c in range(N_COLUMNS):
-            out[k, c] = cells[cell, c]
-        if cells[cell, FEATURE] >= 0 and collapse[cell] > penalty:
-            for part in range(2):
-                ranges[count, 2] = cells[cell, FIRST + part]
-                out[k, FIRST + part] = offset + count
-                count += 1
+        cell, at = source[k], begin + k
+        out.cells[at] = tables.cells[cell]
+        out.weights[at] = tables.weights[cell]
+        out.ranges[at] = tables.ranges[cell]
+        if len(out.bits) > 1:
+            out.bits[at] = tables.bits[cell if len(tables.bits) > 1 else 0]
+        if stays_cut[cell]:
+            source[count], source[count + 1] = tables.cells[cell, FIRST], tables.cells[cell, SECOND]
+            out.cells[at, FIRST], out.cells[at, SECOND] = begin + count, begin + count + 1
+            count += 2
         else:
-            out[k, FEATURE], out[k, FIRST], out[k, SECOND] = -1, -1, -1
+            out.cells[at, FEATURE], out.cells[at, FIRST], out.cells[at, SECOND] = -1, -1, -1
         k += 1
-    return count
+    return begin + count
 
 
 @njit(cache=True, nogil=True)
-def _lighter_side(cells, weights, begin, end):
-    """The weight of the lighter side of a split, -1 if all cells lie on one side."""
-    side = np.zeros(2)
-    seen = np.zeros(2, np.int64)
+def _lighter_side(tables, begin, end):
+    """Return the weight of the lighter side of a split, -1 if all cells lie on one side."""
+    weight = np.zeros(2)
+    n_cells = np.zeros(2, np.int64)
     for cell in range(begin, end):
-        if cells[cell, FEATURE] < 0:
-            side[cells[cell, SIDE]] += weights[cell, 0] + weights[cell, 1]
-            seen[cells[cell, SIDE]] += 1
-    return min(side[0], side[1]) if seen[0] and seen[1] else -1.0
+        if tables.cells[cell, FEATURE] < 0:
+            side = tables.cells[cell, SIDE]
+            weight[side] += tables.weights[cell, 0] + tables.weights[cell, 1]
+            n_cells[side] += 1
+    return weight.min() if n_cells.min() > 0 else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _mark_left(tables, begin, end, goes_left):
+    """Mark the rows of the cells that go left."""
+    for cell in range(begin, end):
+        if tables.cells[cell, FEATURE] < 0 and tables.cells[cell, SIDE]:
+            goes_left[tables.ranges[cell, 0] : tables.ranges[cell, 1]] = 1
+
+
+# -- pruning small trees ---------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def choose_penalties(rows, order, starts, stops, parameters, rng, tables, begins, drawn):
+    """Return for each node of a level the penalty that gives the best split of held-out rows.
+
+    Arguments are those of `grow_level` and what it returned. The value of a split on held-out rows is
+    half their TPR - FPR; without a split it is 0.
+    """
+    largest = (stops - starts).max()
+    spare = make_tables(most_cells(parameters.max_depth, largest), rows.is_category.any())
+    work = workspace(parameters.n_node_features, largest)
+    chosen = np.zeros(len(starts))
+    for k in range(len(starts)):
+        own = slice_tables(tables, begins[k], begins[k + 1])
+        candidates = penalty_candidates(_cell_penalties(own.cells, own.weights))
+        values = np.zeros(len(candidates))
+        members = order[starts[k] : stops[k]]
+        fold = _deal_folds(rows.positive, members, parameters.n_folds, rng)
+        for number in range(parameters.n_folds):
+            train, held_out = members[fold != number], members[fold == number]
+            if len(train) > 0 and len(held_out) > 0:
+                count = grow_cells(
+                    rows, train, 0, len(train), drawn[k], parameters, rng, work, spare
+                )
+                values += _held_out_values(
+                    rows, held_out, slice_tables(spare, 0, count), candidates
+                )
+        chosen[k] = best_candidate(candidates, values)
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _cell_penalties(cells, weights):
+    """Return the penalty from which on each cut of a small tree is gone."""
+    gain = cut_gains(cells, weights, weights[0, 0], weights[0, 1])
+    return collapse_penalties(cells[:, FIRST], cells[:, SECOND], gain)
+
+
+@njit(cache=True, nogil=True)
+def _held_out_values(rows, held_out, tables, candidates):
+    """Return what the subtree of each candidate penalty gains on held-out rows."""
+    cells, weights = tables.cells, np.zeros_like(tables.weights)
+    for row in held_out:
+        cell, label = 0, 1 - int(rows.positive[row])
+        weights[cell, label] += rows.weight[row]
+        while cells[cell, FEATURE] >= 0:
+            cell = _next_cell(rows.codes[row], cells, tables.bits, cell)
+            weights[cell, label] += rows.weight[row]
+    gain = cut_gains(cells, weights, weights[0, 0], weights[0, 1])
+    return kept_gains(_cell_penalties(cells, tables.weights), gain, candidates)
+
+
+@njit(cache=True, nogil=True)
+def _deal_folds(positive, rows, n_folds, rng):
+    """Return the fold of each of `rows`, the shuffled rows of each class dealt out in turns."""
+    shuffled = np.arange(len(rows))
+    shuffle(rng, shuffled, len(rows) - 1)
+    fold = np.empty(len(rows), np.int64)
+    seen = np.zeros(2, np.int64)
+    for i in shuffled:
+        label = int(positive[rows[i]])
+        fold[i] = seen[label] % n_folds
+        seen[label] += 1
+    return fold

@@ -1,8 +1,8 @@
 """RankTree: an oriented binary tree as flat arrays, left is better.
 
-Node 0 is the root; nodes are numbered breadth first, so parents stand before their children. The order
+Node 0 is the root; nodes are numbered breadth first, so parents come before their children. The order
 of the leaves from left to right is the ranking; a leaf at depth d and position k (counted from the left
-among the 2^d places of its depth) has the score 2^D (1 - k / 2^d), D the depth of the tree (Clemencon &
+among the 2^d positions of its depth) has the score 2^D (1 - k / 2^d), D the depth of the tree (Clemencon &
 Vayatis 2009, IEEE Trans. Information Theory 55).
 """
 
@@ -12,27 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 
-from toprank.trees._kernels import comes_first
-from toprank.trees.leafrank import (
-    FEATURE,
-    FIRST,
-    MISSING_FIRST,
-    SECOND,
-    SIDE,
-    THRESHOLD,
-    LeafRankRules,
-)
-
-__all__ = ["RankTree", "Rules"]
+__all__ = ["RankTree", "SplitRules"]
 
 
-class Rules(Protocol):
-    """The splits of a tree: which rows of a node go left."""
+class SplitRules(Protocol):
+    """The splits of a tree."""
 
-    def goes_left(self, rule: int, rows: Any) -> np.ndarray:
-        """Mask of the rows (prepared for the splitting rule) that split number `rule` sends left."""
+    def apply(self, tree: RankTree, rows: Any) -> np.ndarray:
+        """Return the leaf of each row, given in the form that the splitting rule reads."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +33,7 @@ class RankTree:
         Children; -1 for a leaf.
     depth : int64 ndarray of shape (n_nodes,)
     position : int64 ndarray of shape (n_nodes,)
-        Place among the nodes of this depth in the full tree, from the left.
+        Position among the nodes of this depth in the full tree, from the left.
     weights : ndarray of shape (n_nodes, 2)
         Weight of the positives and the negatives it was trained with.
     rule : int32 ndarray of shape (n_nodes,)
@@ -71,21 +59,26 @@ class RankTree:
 
     @property
     def leaves(self) -> np.ndarray:
-        """The leaves from the best to the worst."""
+        """Return the leaves from the best to the worst."""
         leaf = np.flatnonzero(self.is_leaf)
         return leaf[np.argsort(self.position[leaf] / 2.0 ** self.depth[leaf])]
 
     @property
+    def rates(self) -> np.ndarray:
+        """Return the share of all positives (TPR) and of all negatives (FPR) in every node."""
+        return self.weights / self.weights[0]
+
+    @property
     def scores(self) -> np.ndarray:
-        """The score of every node, 2^D (1 - k / 2^d)."""
+        """Return the score of every node, 2^D (1 - k / 2^d)."""
         deepest = 2.0 ** self.depth.max()
         return deepest * (1.0 - self.position / 2.0**self.depth)
 
     def gains(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """What each split adds to the AUC; 0 for leaves.
+        """Return what each split adds to the AUC; 0 for leaves.
 
         With rates relative to the whole sample, a split of node C adds (TPR_left FPR_C - FPR_left TPR_C)/2
-        and AUC = 1/2 + the sum. `weights` are the class weights in each node of other rows.
+        and AUC = 1/2 + the sum. `weights` are the class weights of other rows than those of training.
         """
         weights = self.weights if weights is None else weights
         gain = np.zeros(self.n_nodes)
@@ -98,24 +91,22 @@ class RankTree:
         return gain
 
     def apply(self, rows: Any) -> np.ndarray:
-        """The leaf of each row, prepared for the splitting rule (bytes, or an encoded matrix)."""
-        if isinstance(self.rules, LeafRankRules):
-            rules = self.rules
-            return apply_leafrank(
-                rows, self.left, self.right, self.rule, rules.roots, rules.cells, rules.bits
-            )
-        node = np.zeros(len(rows), dtype=np.int32)
-        for split in np.flatnonzero(~self.is_leaf):
-            here = np.flatnonzero(node == split)
-            if len(here):
-                goes_left = self.rules.goes_left(int(self.rule[split]), rows[here])
-                node[here] = np.where(goes_left, self.left[split], self.right[split])
-        return node
+        """Return the leaf of each row, given as bytes (LeafRank) or as an encoded matrix."""
+        return self.rules.apply(self, rows)
+
+    def path(self, node: int) -> list[tuple[int, bool]]:
+        """Return the splits from the root to a node, and whether the path goes left at each."""
+        steps = []
+        while node > 0:
+            parent = int(np.flatnonzero((self.left == node) | (self.right == node))[0])
+            steps.append((parent, bool(self.left[parent] == node)))
+            node = parent
+        return steps[::-1]
 
     def class_weights(
         self, leaf: np.ndarray, positive: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
-        """Class weights in every node of rows whose leaves are known."""
+        """Return the class weights in every node of rows whose leaves are known."""
         weights = np.column_stack(
             [
                 np.bincount(leaf, weight * positive, minlength=self.n_nodes),
@@ -128,12 +119,12 @@ class RankTree:
         return weights
 
     def mid_ranks(self, leaf: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """For every leaf the share of the weight of some rows below it, plus half of its own.
+        """Return for every leaf the share of the rows' weight ranked below it, plus half of its own.
 
         Parameters
         ----------
         leaf : int ndarray
-            The leaf of each of these rows.
+            The leaf of each row.
         weight : ndarray
         """
         inside = np.bincount(leaf, weight, minlength=self.n_nodes)
@@ -145,7 +136,7 @@ class RankTree:
         return ranks
 
     def pruned(self, keep: np.ndarray) -> RankTree:
-        """The subtree in which only the nodes marked in `keep` are split."""
+        """Return the subtree in which only the nodes marked in `keep` are split."""
         source, left, right = [0], [], []
         for node in source:  # grows while it is read: breadth first
             if keep[node]:
@@ -166,25 +157,3 @@ class RankTree:
             weights=self.weights[index],
             rule=rule,
         )
-
-
-@njit(cache=True, nogil=True)
-def apply_leafrank(codes, left, right, rule, roots, cells, bits):
-    """The leaf of each row of bytes."""
-    n_rows = len(codes)
-    leaf = np.empty(n_rows, np.int32)
-    for row in range(n_rows):
-        node = 0
-        while left[node] >= 0:
-            cell = roots[rule[node]]
-            feature = cells[cell, FEATURE]
-            while feature >= 0:
-                first = comes_first(
-                    codes[row, feature], cells[cell, THRESHOLD], cells[cell, MISSING_FIRST],
-                    bits[cell if len(bits) > 1 else 0],
-                )  # fmt: skip
-                cell = cells[cell, FIRST] if first else cells[cell, SECOND]
-                feature = cells[cell, FEATURE]
-            node = left[node] if cells[cell, SIDE] else right[node]
-        leaf[row] = node
-    return leaf
