@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from toprank import metrics
 from toprank.metrics import METRICS, Interval, compare, interval
-from toprank.metrics._bootstrap import ListSample, TableSample, seed_of
+from toprank.metrics.bootstrap import ListSample, TableSample, seed_of
 from toprank.validation import binary_rows, graded_rows
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from toprank.metrics._evaluate import evaluate
-from toprank.metrics._registry import METRICS, find_metric
+from toprank.metrics.registry import METRICS, find_metric
 from toprank.metrics.classes import multiclass_auc, multiclass_precision, per_class_auc
 from toprank.metrics.gain import mean_average_precision, mean_reciprocal_rank, ndcg
 from toprank.metrics.intervals import Comparison, Interval, compare, interval

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._bootstrap import ListSample, TableSample, seed_of
+from toprank.metrics.bootstrap import ListSample, TableSample, seed_of
 from toprank.metrics._lists import mean_over_queries
-from toprank.metrics._registry import METRICS, Metric, find_metric, is_graded, takes_list
+from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, takes_list
 from toprank.metrics.intervals import (
     check_level,
     check_resamples,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import classes, gain, precision, roc, top
-from toprank.metrics._bootstrap import CustomSample, ListSample, TableSample
+from toprank.metrics.bootstrap import CustomSample, ListSample, TableSample
 from toprank.validation import (
     binary_rows,
     check_labels,

@@ -26,6 +26,7 @@ from toprank.validation import BinaryRows, GradedRows
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
+FEWEST_RESAMPLES = 200
 CHUNK = 16  # resamples that one task draws
 
 Core = Callable[..., Any]
@@ -178,6 +179,19 @@ class CustomSample:
         given = {name: value for name, value in given.items() if value is not None}
         value = function(self.labels[rows], self.scores[rows], **given, **self.fixed, **parameters)
         return float(value)
+
+
+def affordable_resamples(n_resamples: int, cost: float, most: float = 1e8) -> int:
+    """Return how many resamples of `cost` draws each fit into `most` draws, but at least 200.
+
+    Never more than were asked for. Long lists vary less, so fewer resamples do.
+
+    Examples
+    --------
+    >>> affordable_resamples(1000, 1e3), affordable_resamples(1000, 1e7), affordable_resamples(50, 1e7)
+    (1000, 200, 50)
+    """
+    return int(min(n_resamples, max(FEWEST_RESAMPLES, most // max(cost, 1.0))))
 
 
 def count_jobs(n_jobs: int | None) -> int:
