@@ -24,33 +24,6 @@ SLACK = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
 
 
 @njit(cache=True, nogil=True)
-def steps_of_list(positives_above, negatives_above):
-    """Return the steps of a list from its cumulative class weights, and the tie groups they are."""
-    n_groups = len(positives_above)
-    negatives_between = np.empty(n_groups + 1, np.float64)
-    positives = np.empty(n_groups, np.float64)
-    negatives_tied = np.empty(n_groups, np.float64)
-    group = np.empty(n_groups, np.int64)
-    last_positives, last_step, last_group, k = 0.0, 0.0, 0.0, 0
-    for g in range(n_groups):
-        if positives_above[g] > last_positives:
-            negatives_between[k] = last_group - last_step
-            positives[k] = positives_above[g] - last_positives
-            negatives_tied[k] = negatives_above[g] - last_group
-            group[k] = g
-            last_positives, last_step = positives_above[g], negatives_above[g]
-            k += 1
-        last_group = negatives_above[g]
-    negatives_between[k] = last_group - last_step
-    return (
-        negatives_between[: k + 1].copy(),
-        positives[:k].copy(),
-        negatives_tied[:k].copy(),
-        group[:k].copy(),
-    )
-
-
-@njit(cache=True, nogil=True)
 def ramp_area(left, low, width, height, start, stop, floor):
     """Area above `floor` under a straight line from (left, low) within `start <= x <= stop`."""
     right = left + width
