@@ -1,16 +1,19 @@
-"""Intervals and comparisons: coverage, twins, pairing, and independence of the threads."""
+"""Intervals and comparisons: coverage, naive versions, pairing, and independence of the threads."""
 
 from __future__ import annotations
 
 import naive_metrics as naive
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import brier_score_loss
 
 from toprank import metrics
 from toprank.metrics import METRICS, Interval, compare, interval
 from toprank.metrics.bootstrap import ListSample, TableSample, seed_of
+from toprank.metrics.intervals import holm, verdict
 from toprank.validation import binary_rows, graded_rows
 
 
@@ -276,7 +279,7 @@ def test_own_functions() -> None:
     assert interval(metrics.preference_auc, 2 * y - 1, pairs, n_resamples=20).high <= 1
 
 
-def test_results_behave_kindly() -> None:
+def test_results_unpack_print_and_become_dicts() -> None:
     result = Interval(0.5, 0.25, 0.75, 0.95, "bootstrap")
     value, low, high = result
     assert (value, low, high) == (0.5, 0.25, 0.75)
@@ -290,6 +293,18 @@ def test_results_behave_kindly() -> None:
     assert low < difference < high
     assert "p = " in str(both)
     assert set(both.as_dict()) >= {"difference", "p_value", "value_a", "value_b"}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm(p_values) -> None:
+    assert holm(p_values) == pytest.approx(naive.holm(p_values))
+
+
+def test_verdicts() -> None:
+    assert verdict(0.1, 0.05) == "better"
+    assert verdict(-0.1, 0.05) == "worse"
+    assert verdict(0.1, 0.06) == verdict(0.0, 0.0) == verdict(0.1, np.nan) == "cannot tell"
+    assert verdict(0.1, 0.06, level=0.9) == "better"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lists of every length: exact values, honest intervals."""
+"""Lists of every length: exact values, and intervals that do not claim too much."""
 
 from __future__ import annotations
 
