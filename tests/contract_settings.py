@@ -31,6 +31,26 @@ DRAWS: dict[str, str] = {
 }
 
 
+# A parameter of each estimator and two values of it that learn differently, for the grid search.
+GRIDS: dict[str, tuple[str, list[Any]]] = {
+    "GradientBoostingRanker": ("n_estimators", [1, 20]),
+    "GreedyPAUC": ("fpr", [(0.0, 0.02), (0.0, 0.5)]),
+    "KernelLogisticRanker": ("gamma", [1e-6, 0.5]),
+    "LogisticRanker": ("C", [1e-6, 1.0]),
+    "PAUCBoost": ("n_estimators", [1, 30]),
+    "PNormPush": ("n_estimators", [1, 30]),
+    "PRankBoost": ("n_estimators", [1, 30]),
+    "PartialAUCRanker": ("penalty", [1e-3, 1e3]),
+    "PartialAUCSVM": ("C", [1e-6, 1.0]),
+    "RankBoost": ("n_estimators", [1, 30]),
+    "RankLS": ("kernel", ["linear", "rbf"]),
+    "RankSVM": ("kernel", ["linear", "rbf"]),
+    "RankingForest": ("n_estimators", [1, 15]),
+    "TreeRank": ("max_depth", [1, 6]),
+    "TunedLogisticBooster": ("n_estimators", [1, 20]),
+}
+
+
 def small(name: str, **parameters: Any) -> Any:
     """The estimator `name` with quick settings."""
     cls = estimator(name)

@@ -6,13 +6,15 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from contract_settings import DRAWS, small
+from contract_settings import DRAWS, GRIDS, small
+from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -21,9 +23,17 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toprank
-from toprank import metrics
+from toprank import metrics, parallel
 from toprank.base import BaseRanker
-from toprank.registry import ESTIMATORS, RELATIONAL, WRAPPERS, all_estimators
+from toprank.datasets import make_relational
+from toprank.registry import (
+    ESTIMATORS,
+    RELATIONAL,
+    TRANSFORMERS,
+    WRAPPERS,
+    all_estimators,
+    estimator,
+)
 
 NAMES = sorted(ESTIMATORS)
 every = pytest.mark.parametrize("name", NAMES)
@@ -290,13 +300,203 @@ def test_queries_of_the_wrong_length_get_a_clear_error(name: str) -> None:
 def test_grid_search_in_a_pipeline_with_our_scorers(name: str) -> None:
     X, y = draw_rows()
     model = make_pipeline(FunctionTransformer(), small(name))
-    step = model.steps[-1][0]
-    parameter, value = next(iter(small(name).get_params().items()))
+    parameter, values = GRIDS[name]
+    key = f"{model.steps[-1][0]}__{parameter}"
     search = GridSearchCV(
         model,
-        {f"{step}__{parameter}": [value]},
+        {key: values},
         scoring=metrics.SCORERS["average_precision"],
         cv=2,
         error_score="raise",
+    ).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[0] != scores[1], f"{key} makes no difference"
+    assert search.best_params_ == {key: values[int(np.argmax(scores))]}
+    assert search.best_score_ == scores.max() > 2 * y.mean()
+    refitted = small(name, **{parameter: search.best_params_[key]}).fit(X, y)
+    np.testing.assert_array_equal(search.decision_function(X), refitted.decision_function(X))
+
+
+# -- what n_jobs means ---------------------------------------------------------------------------
+
+THREADED = [name for name in NAMES if "n_jobs" in estimator(name)().get_params()]
+with_threads = pytest.mark.parametrize("name", THREADED)
+
+
+@with_threads
+def test_the_model_does_not_depend_on_the_number_of_threads(name: str) -> None:
+    X, y = draw_rows(n=400)
+    one = small(name, n_jobs=1).fit(X, y).decision_function(X)
+    for n_jobs in (2, None, -1):
+        np.testing.assert_array_equal(
+            small(name, n_jobs=n_jobs).fit(X, y).decision_function(X), one
+        )
+
+
+@with_threads
+def test_none_and_minus_one_are_all_cores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw_rows()
+    asked: list[int] = []
+
+    def cores() -> int:
+        asked.append(1)
+        return 2
+
+    monkeypatch.setattr(parallel, "available_cores", cores)
+    for n_jobs in (None, -1):
+        asked.clear()
+        small(name, n_jobs=n_jobs).fit(X, y)
+        assert asked, f"n_jobs={n_jobs} was not asked about"
+    asked.clear()
+    small(name, n_jobs=1).fit(X, y)
+    assert not asked, "n_jobs=1 is one thread, whatever the cores"
+    with pytest.raises(ValueError, match="n_jobs"):
+        small(name, n_jobs=0).fit(X, y)
+
+
+@with_threads
+def test_none_is_one_thread_inside_a_joblib_worker(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = draw_rows()
+
+    def cores() -> int:
+        raise AssertionError("a worker among others must not take all cores")
+
+    monkeypatch.setattr(parallel, "available_cores", cores)
+    fits = (delayed(small(name, n_jobs=None).fit)(X, y) for _ in range(2))
+    Parallel(n_jobs=2, backend="threading")(fits)
+
+
+# -- rankers of relational data ------------------------------------------------------------------
+
+related = pytest.mark.parametrize("name", sorted(RELATIONAL))
+
+
+@pytest.fixture(scope="module")
+def accounts() -> tuple[toprank.RelationalData, np.ndarray]:
+    drawn = make_relational(400, skew=9.0, noise=0.0, random_state=0)
+    return toprank.RelationalData.from_dataset(drawn), drawn.y
+
+
+def relational_ranker(name: str, **parameters: Any) -> Any:
+    return estimator(name)(**{"n_estimators": 5, "random_state": 0, **parameters})
+
+
+@related
+def test_a_relational_ranker_learns_and_repeats_itself(name: str, accounts: Any) -> None:
+    data, y = accounts
+    model = relational_ranker(name).fit(data, y)
+    scores = model.decision_function(data)
+    assert metrics.average_precision(y, scores) > 2 * np.mean(y)
+    again = relational_ranker(name).fit(data, y).decision_function(data)
+    np.testing.assert_array_equal(again, scores)
+    np.testing.assert_array_equal(clone(model).fit(data, y).decision_function(data), scores)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(data), scores)
+    np.testing.assert_array_equal(model.predict(data) == model.classes_[1], scores > 0)
+    assert model.score(data, y) == metrics.average_precision(y, scores)
+
+
+@related
+def test_threads_do_not_change_a_relational_ranker(name: str, accounts: Any) -> None:
+    data, y = accounts
+    one, two = (relational_ranker(name, n_jobs=n_jobs).fit(data, y) for n_jobs in (1, None))
+    np.testing.assert_array_equal(one.decision_function(data), two.decision_function(data))
+
+
+@related
+def test_weights_of_a_relational_ranker(name: str, accounts: Any) -> None:
+    data, y = accounts
+    plain = relational_ranker(name).fit(data, y)
+    weighted = relational_ranker(name).fit(data, y, sample_weight=np.full(len(y), 3.0))
+    np.testing.assert_allclose(weighted.decision_function(data), plain.decision_function(data))
+    with pytest.raises(ValueError, match="class"):
+        relational_ranker(name).fit(data, y, sample_weight=np.where(y == 1, 0.0, 1.0))
+
+
+@related
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (lambda y: np.ones_like(y), "class"),
+        (lambda y: y[:-1], "inconsistent|length|samples|rows"),
+        (lambda y: np.where(np.arange(len(y)) == 3, np.nan, y), "NaN"),
+        (lambda y: np.arange(len(y)) % 3, "binary"),
+    ],
+)
+def test_a_relational_ranker_refuses_bad_labels(
+    name: str, accounts: Any, labels: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        relational_ranker(name).fit(accounts[0], labels(accounts[1]))
+
+
+# -- rankers around a ranker ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(WRAPPERS))
+def test_a_wrapper_keeps_the_contract_of_what_it_wraps(name: str) -> None:
+    X, y = draw_rows(n=400)
+    wrapper = estimator(name)(small("LogisticRanker", C=0.5))
+    model = clone(wrapper).fit(X, y)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(clone(wrapper).fit(X, y).decision_function(X), scores)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), scores)
+    np.testing.assert_array_equal(model.predict(X) == model.classes_[1], scores > 0)
+    assert model.score(X, y) == metrics.average_precision(y, scores)
+    assert model.get_params()["estimator__C"] == 0.5
+    assert model.set_params(estimator__C=2.0).estimator.C == 2.0
+    frame = pd.DataFrame(X, columns=["amount", "hour", "visits", "select"])
+    np.testing.assert_allclose(clone(wrapper).fit(frame, y).decision_function(frame), scores)
+    text = np.where(y == 1, "fraud", "a fair one")
+    labelled = clone(wrapper).fit(X, text)
+    assert labelled.classes_.tolist() == ["a fair one", "fraud"]
+    np.testing.assert_array_equal(labelled.decision_function(X), scores)
+
+
+@pytest.mark.parametrize("name", sorted(WRAPPERS))
+@pytest.mark.parametrize("kind", BAD)
+def test_a_wrapper_refuses_bad_input(name: str, kind: str) -> None:
+    spoil, message = BAD[kind]
+    with pytest.raises(ValueError, match=message):
+        estimator(name)(small("LogisticRanker")).fit(*spoil(*draw_rows()))
+
+
+# -- transformers --------------------------------------------------------------------------------
+
+
+def expected_failures_of_transformers(transformer: Any) -> dict[str, str]:
+    if type(transformer).__name__ != "TreePathEmbedding":
+        return {}
+    checks = ("check_transformer_general", "check_transformer_data_not_an_array")
+    return dict.fromkeys(checks, "fit_transform embeds each row by trees that have not seen it")
+
+
+@parametrize_with_checks(
+    [small(name) for name in sorted(TRANSFORMERS)],
+    expected_failed_checks=expected_failures_of_transformers,
+)
+def test_scikit_learn_conventions_of_transformers(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", sorted(TRANSFORMERS))
+def test_a_transformer_repeats_itself_and_names_its_columns(name: str) -> None:
+    X, y = draw_rows()
+    model = small(name).fit(X, y)
+    out = model.transform(X)
+    np.testing.assert_array_equal(_dense(small(name).fit(X, y).transform(X)), _dense(out))
+    np.testing.assert_array_equal(
+        _dense(pickle.loads(pickle.dumps(model)).transform(X)), _dense(out)
     )
-    assert search.fit(X, y).best_score_ > y.mean()
+    assert len(set(model.get_feature_names_out())) == out.shape[1]
+    frame = pd.DataFrame(X, columns=["amount", "hour", "visits", "select"])
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        fitted = small(name).fit(table, y)
+        np.testing.assert_allclose(_dense(fitted.transform(table)), _dense(out), atol=1e-12)
+    ranker = make_pipeline(small(name), small("LogisticRanker")).fit(X, y)
+    assert ranker.score(X, y) > 2 * y.mean()
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix

@@ -30,6 +30,17 @@ def test_every_public_name_can_be_had() -> None:
         _ = toprank.nothing
 
 
+def test_sub_packages_load_on_first_access() -> None:
+    code = (
+        "import sys, toprank; print(toprank.trees.TreeRank.__name__, "
+        "toprank.shortlisting.choose_cut.__name__, toprank.distributed.fit_distributed.__name__)"
+    )
+    assert run(sys.executable, "-c", code).split() == ["TreeRank", "choose_cut", "fit_distributed"]
+    folders = {path.parent.name for path in Path(toprank.__file__).parent.glob("*/__init__.py")}
+    for name in sorted(folders | {"distributed"}):  # each by itself, whatever is loaded already
+        assert toprank.__getattr__(name).__name__ == f"toprank.{name}"
+
+
 def test_import_is_light() -> None:
     heavy = ("sklearn", "numba", "pandas", "xgboost", "duckdb", "plotly", "matplotlib", "typer")
     code = f"import sys, toprank; print([m for m in {heavy!r} if m in sys.modules])"

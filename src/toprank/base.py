@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from toprank.columns import Columns, as_frame, is_table
 from toprank.ranking import RankedList
-from toprank.validation import PARAMETER_CONSTRAINTS
+from toprank.validation import PARAMETER_CONSTRAINTS, query_codes
 
 __all__ = ["BaseRanker", "InputChecks", "TrainingData"]
 
@@ -95,12 +95,8 @@ class InputChecks:
         X = self._check_rows(X, reset=True)
         y = self._check_labels(y)
         check_consistent_length(X, y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        data = TrainingData(X, y, weight, _check_queries(qid, len(y)))
+        weight = _check_weights(sample_weight, X)
+        data = TrainingData(X, y, weight, query_codes(qid, len(y)))
         if weight is not None:
             present = weight > 0
             if len(np.unique(y[present])) < 2:
@@ -241,12 +237,14 @@ class InputChecks:
         """Check labelled rows against what training has set (columns, classes)."""
         X, y = self._check_rows(X), self._known_labels(y)
         check_consistent_length(X, y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        return TrainingData(X, y, weight, _check_queries(qid, len(y)))
+        return TrainingData(X, y, _check_weights(sample_weight, X), query_codes(qid, len(y)))
+
+
+def _check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights >= 0, one for each row, if there are any."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 class BaseRanker(InputChecks, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -335,17 +333,3 @@ def threshold_for_positives(
     above, below = float(ranked.scores[cut]), float(ranked.scores[cut + 1])
     middle = below + (above - below) / 2
     return middle if middle < above else below
-
-
-def _check_queries(qid: Any, n_rows: int) -> np.ndarray | None:
-    """Query identifiers as codes."""
-    if qid is None:
-        return None
-    qid = column_or_1d(qid)
-    if len(qid) != n_rows:
-        raise ValueError(f"qid has {len(qid)} entries for {n_rows} rows")
-    if (qid.dtype.kind == "f" and np.isnan(qid).any()) or (
-        qid.dtype == object and any(q is None or q != q for q in qid)
-    ):
-        raise ValueError("qid has missing entries; every row needs its query")
-    return np.unique(qid, return_inverse=True)[1].astype(np.int64)

@@ -75,8 +75,8 @@ def run_tasks(
     [1, 2]
     """
     if n_threads is None:
-        cores = min(available_cores(), _limit.get() or 2)
-        n_threads = 2 if n_rows >= _ROWS_FOR_THREADS and cores > 1 else 1
+        long = n_rows >= _ROWS_FOR_THREADS
+        n_threads = 2 if long and min(available_cores(), _limit.get() or 2) > 1 else 1
     if n_threads == 1 or len(tasks) < 2:
         return [task() for task in tasks]
     with ThreadPoolExecutor(n_threads) as pool:

@@ -1,8 +1,7 @@
-"""Ranked lists: the only place that sorts.
+"""Ranked lists: order, tie groups and cumulative class weights from one sort.
 
-Every metric, lambda and threshold reads one of the two objects here. Ranks count from the highest
-score. Rows with equal scores form a tie group; nothing that these objects expose at the level of tie
-groups depends on the order in which rows were given.
+Ranks count from the highest score. Rows with equal scores form a tie group; nothing that these objects
+expose at the level of tie groups depends on the order in which rows were given.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ __all__ = [
     "check_time",
     "check_weight",
     "graded_rows",
+    "query_codes",
 ]
 
 # Read-only arrays (every column of a pandas table) would make the kernels compile a second time.
@@ -187,6 +188,16 @@ def check_queries(qid: Any) -> np.ndarray:
     if _has_missing(queries):
         raise ValueError("qid has missing values: every row belongs to one query.")
     return _typed(queries) if queries.dtype.kind == "O" else queries
+
+
+def query_codes(qid: Any, n_rows: int) -> np.ndarray | None:
+    """Queries as codes 0, 1, ... in the order of their identifiers; None where there are none."""
+    if qid is None:
+        return None
+    queries = check_queries(qid)
+    if len(queries) != n_rows:
+        raise ValueError(f"qid has {len(queries)} entries for {n_rows} rows")
+    return np.unique(queries, return_inverse=True)[1].astype(np.int64)
 
 
 def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray:
