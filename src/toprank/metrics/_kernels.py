@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 
 AVERAGE_PRECISION, RECIPROCAL_RANK, PRECISION = range(3)
-SLACK = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
 
 
 @njit(cache=True, nogil=True)
@@ -112,56 +111,6 @@ def list_point(negatives_between, positives, negatives_tied, size, whole):
             return y, x, area
     step = min(negatives_between[-1], max(size - x - y, 0.0))
     return y, x + step, area + y * step
-
-
-@njit(cache=True, nogil=True)
-def top_positives(negatives_between, positives, negatives_tied):
-    """Return the weight of the positives scored strictly above every negative."""
-    total = 0.0
-    for g in range(len(positives)):
-        if negatives_between[g] > 0.0 or negatives_tied[g] > 0.0:
-            break
-        total += positives[g]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def best_precision(negatives_between, positives, negatives_tied, fewest):
-    """Return the highest precision over the thresholds that catch at least `fewest` positives."""
-    best, x, y = 0.0, 0.0, 0.0
-    needed = fewest * (1.0 - SLACK)
-    for g in range(len(positives)):
-        x += negatives_between[g] + negatives_tied[g]
-        y += positives[g]
-        if positives[g] > 0.0 and y >= needed:
-            best = max(best, y / (x + y))
-    return best
-
-
-@njit(cache=True, nogil=True)
-def best_recall(negatives_between, positives, negatives_tied, precision):
-    """Return the weight of the positives caught by the longest list of at least this precision."""
-    best, x, y = 0.0, 0.0, 0.0
-    needed = precision * (1.0 - SLACK)
-    for g in range(len(positives)):
-        x += negatives_between[g] + negatives_tied[g]
-        y += positives[g]
-        if positives[g] > 0.0 and y / (x + y) >= needed:
-            best = y
-    return best
-
-
-@njit(cache=True, nogil=True)
-def length_for_positives(negatives_between, positives, negatives_tied, fewest):
-    """Return the weight of the shortest list, cut at a threshold, that catches at least `fewest` positives."""
-    x, y = 0.0, 0.0
-    needed = fewest * (1.0 - SLACK)
-    for g in range(len(positives)):
-        x += negatives_between[g] + negatives_tied[g]
-        y += positives[g]
-        if positives[g] > 0.0 and y >= needed:
-            break
-    return x + y
 
 
 @njit(cache=True, nogil=True)

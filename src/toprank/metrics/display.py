@@ -190,14 +190,9 @@ class RankingCurveDisplay:
         X: Any,
         y: Any,
         *,
-        kind: str = "roc",
-        fpr: tuple[float, float] | None = None,
-        sample_weight: Any = None,
         pos_label: Any = None,
         name: str | None = None,
-        ax: Any = None,
-        plot_chance_level: bool = False,
-        **line_options: Any,
+        **options: Any,
     ) -> RankingCurveDisplay:
         """Draw a curve of a fitted two-class estimator on a data set.
 
@@ -208,8 +203,13 @@ class RankingCurveDisplay:
         estimator : fitted estimator
         X : table of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-        kind, fpr, sample_weight, pos_label, name, ax, plot_chance_level, **line_options
-            As in :meth:`from_predictions`; `name` defaults to the class of the estimator.
+        pos_label : label, optional
+            The positive class; by default the greater of the two labels.
+        name : str, optional
+            Name for the legend; by default the class of the estimator.
+        **options
+            As in :meth:`from_predictions`: `kind`, `fpr`, `sample_weight`, `ax`,
+            `plot_chance_level` and options of the line.
 
         Returns
         -------
@@ -218,14 +218,9 @@ class RankingCurveDisplay:
         return cls.from_predictions(
             y,
             _scores_of(estimator, X, pos_label),
-            kind=kind,
-            fpr=fpr,
-            sample_weight=sample_weight,
             pos_label=pos_label,
             name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            plot_chance_level=plot_chance_level,
-            **line_options,
+            **options,
         )
 
     @classmethod

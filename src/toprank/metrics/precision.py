@@ -10,7 +10,7 @@ from typing import Any
 
 from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.steps import Staircase, staircase
+from toprank.metrics.steps import ROUNDING, Staircase, staircase
 from toprank.validation import check_share
 
 __all__ = [
@@ -159,8 +159,8 @@ def precision_at_recall(
 
 def precision_at_recall_core(stairs: Staircase, *, recall: float = 0.8) -> float:
     """Return the highest precision of a ranked list at a recall or beyond."""
-    needed = check_share(recall, "recall") * stairs.total_positives
-    return _kernels.best_precision(*stairs.steps, needed)
+    needed = check_share(recall, "recall") * stairs.total_positives * (1 - ROUNDING)
+    return float(stairs.precisions[stairs.positives_caught >= needed].max())
 
 
 @fill_docstring
@@ -197,5 +197,6 @@ def recall_at_precision(
 
 def recall_at_precision_core(stairs: Staircase, *, precision: float = 0.5) -> float:
     """Return the highest recall of a ranked list at a precision or better."""
-    needed = check_share(precision, "precision")
-    return _kernels.best_recall(*stairs.steps, needed) / stairs.total_positives
+    needed = check_share(precision, "precision") * (1 - ROUNDING)
+    caught = stairs.positives_caught[stairs.precisions >= needed]
+    return float(caught.max(initial=0.0)) / stairs.total_positives

@@ -99,19 +99,6 @@ class QueryTable:
         return replace(self, weight=weight)
 
 
-def query_table(
-    y_true: Any,
-    scores: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    qid: Any = None,
-    *,
-    signed: bool = False,
-) -> QueryTable:
-    """Check raw arrays and rank the rows of every query once."""
-    return QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=signed))
-
-
 def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
     """Return the mean of the queries that have a value; NaN marks a query that is left out."""
     scored = ~np.isnan(values)
@@ -175,7 +162,7 @@ def ndcg(
     >>> round(ndcg([2, 0, 1, 0, 1], [0.9, 0.5, 0.1, 0.8, 0.3], qid=[1, 1, 1, 2, 2]), 4)
     0.7974
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid)
+    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
     return mean_over_queries(ndcg_queries(table, k=k, gain=gain), return_skipped)
 
 
@@ -237,7 +224,7 @@ def mean_average_precision(
     >>> mean_average_precision([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid)
+    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
     return mean_over_queries(average_precision_queries(table), return_skipped)
 
 
@@ -274,7 +261,7 @@ def mean_reciprocal_rank(
     >>> mean_reciprocal_rank([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid)
+    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
     return mean_over_queries(reciprocal_rank_queries(table), return_skipped)
 
 
@@ -337,7 +324,8 @@ def multiclass_auc(
     >>> multiclass_auc([3, 2, 1, 0], [4, 3, 2, 1], kind="one_vs_rest")
     0.5
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    table = QueryTable.of(rows)
     return mean_over_queries(multiclass_auc_queries(table, kind=kind, fpr=fpr), return_skipped)
 
 
@@ -381,7 +369,8 @@ def per_class_auc(
     >>> per_class_auc([2, 1, 0, 0], [0.9, 0.2, 0.4, 0.1])
     {1.0: 0.75, 2.0: 1.0}
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    table = QueryTable.of(rows)
     areas = _level_areas(table, kind, fpr)
     known = ~np.isnan(areas)
     return {
@@ -440,7 +429,8 @@ def multiclass_precision(
     >>> multiclass_precision([2, 1, 0, 0], [0.9, 0.2, 0.4, 0.1], average="macro")
     0.5
     """
-    table = query_table(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
+    table = QueryTable.of(rows)
     return mean_over_queries(multiclass_precision_queries(table, average=average), return_skipped)
 
 

@@ -13,6 +13,8 @@ from toprank.validation import binary_rows
 
 __all__ = ["CumulativeCounts", "Staircase", "staircase"]
 
+ROUNDING = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
+
 
 @dataclass(frozen=True)
 class Staircase:
@@ -52,6 +54,21 @@ class Staircase:
     @property
     def n_steps(self) -> int:
         return len(self.positives)
+
+    @cached_property
+    def positives_caught(self) -> np.ndarray:
+        """Weight of the positives at or above each step."""
+        return np.cumsum(self.positives)
+
+    @cached_property
+    def negatives_flagged(self) -> np.ndarray:
+        """Weight of the negatives at or above each step."""
+        return np.cumsum(self.negatives_between[:-1] + self.negatives_tied)
+
+    @cached_property
+    def precisions(self) -> np.ndarray:
+        """Precision of the list that ends with each step; 0 where it is empty."""
+        return _ratio(self.positives_caught, self.positives_caught + self.negatives_flagged)
 
     @cached_property
     def total_positives(self) -> float:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.queries import QueryTable, mean_over_queries, query_table
-from toprank.metrics.steps import Staircase, staircase
-from toprank.validation import check_choice, check_length, check_share
+from toprank.metrics.queries import QueryTable, mean_over_queries
+from toprank.metrics.steps import ROUNDING, Staircase, staircase
+from toprank.validation import check_choice, check_length, check_share, graded_rows
 
 __all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "precision_at_k"]
 
@@ -45,7 +47,8 @@ def pos_at_top(
 
 def pos_at_top_core(stairs: Staircase) -> float:
     """Return the share of positives of a ranked list above its first negative."""
-    return _kernels.top_positives(*stairs.steps) / stairs.total_positives
+    caught = stairs.positives_caught[stairs.negatives_flagged == 0]
+    return float(caught.max(initial=0.0)) / stairs.total_positives
 
 
 @fill_docstring
@@ -92,7 +95,7 @@ def precision_at_k(
         stairs = staircase(y_true, scores, sample_weight, pos_label)
         value = precision_at_k_core(stairs, k=k)
         return (value, 0) if return_skipped else value
-    table = query_table(y_true, scores, sample_weight, pos_label, qid)
+    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
     return mean_over_queries(precision_at_k_queries(table, k=k), return_skipped)
 
 
@@ -239,6 +242,7 @@ def list_length_for_recall_core(
     stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
 ) -> float:
     """Return the length of the shortest list with a recall."""
-    needed = check_share(recall, "recall") * stairs.total_positives
-    length = _kernels.length_for_positives(*stairs.steps, needed)
+    needed = check_share(recall, "recall") * stairs.total_positives * (1 - ROUNDING)
+    last = int(np.argmax(stairs.positives_caught >= needed))
+    length = float(stairs.positives_caught[last] + stairs.negatives_flagged[last])
     return length / stairs.total if as_share else length
