@@ -37,7 +37,9 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 CHUNK = 16  # resamples that one task draws
 FEWEST_RESAMPLES = 200
-PLACE_COST = 4  # drawing the count of a place takes about as long as drawing so many rows
+ROWS_PER_PLACE = 10  # drawing the count of a place takes about as long as drawing so many rows,
+ROWS_PER_PLACE_LONG = 3  # or so many of a list that is too long for the caches
+LONG_LIST = 500_000
 
 Core = Callable[..., Any]
 Job = tuple[Core, dict[str, Any]]
@@ -142,15 +144,16 @@ class ListSample:
     @property
     def draws_by_place(self) -> bool:
         """Whether unpaired draws count the negatives by place."""
-        n_negatives = len(self._row_places[1])
-        return self.rows.weight is None and PLACE_COST * (2 * self.stairs.n_steps + 1) < n_negatives
+        n_negatives, n_places = len(self._row_places[1]), 2 * self.stairs.n_steps + 1
+        fewest = ROWS_PER_PLACE_LONG if n_negatives > LONG_LIST else ROWS_PER_PLACE
+        return self.rows.weight is None and n_negatives > fewest * n_places
 
     @property
     def cost(self) -> int:
-        """How many numbers one unpaired draw takes."""
+        """About how many numbers one unpaired draw takes, for `affordable_resamples`."""
         steps, places = self._row_places
-        drawn = 2 * self.stairs.n_steps + 1 if self.draws_by_place else len(places)
-        return len(steps) + drawn
+        n_places = 2 * self.stairs.n_steps + 1
+        return len(steps) + (n_places if self.rows.weight is None else len(places))
 
     @cached_property
     def _row_places(self) -> tuple[np.ndarray, np.ndarray]:
