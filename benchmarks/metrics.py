@@ -1,7 +1,7 @@
 """Metrics of one list of 2,000,000 rows, 0.2% positive, beside scikit-learn's; then the bootstrap.
 
-The yardstick is scikit-learn's function of the same metric; for the report of all metrics it is one
-`average_precision_score`.
+Each is compared with scikit-learn's function of the same metric; `evaluate`, which computes all of
+them, with one `average_precision_score`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def main() -> None:
     for rate in (0.002, 0.1, 0.5):
         rows = make_rows(100_000, rate)
         metrics.evaluate(*rows, n_resamples=1)
-        one = seconds(lambda rows=rows: metrics.interval("average_precision", *rows))
-        every = seconds(lambda rows=rows: metrics.evaluate(*rows))
+        one = seconds(lambda rows=rows: metrics.interval("average_precision", *rows, n_jobs=1))
+        every = seconds(lambda rows=rows: metrics.evaluate(*rows, n_jobs=1))
         print(f"{rate:>8.1%} positive {one:32.2f} s {every:10.2f} s", flush=True)
 
 

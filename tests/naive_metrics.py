@@ -206,3 +206,14 @@ def kendall(scores_a, scores_b) -> float:
         a, b = np.sign(scores_a[i] - scores_a[j]), np.sign(scores_b[i] - scores_b[j])
         total += 1.0 if a * b < 0 else 0.5 * ((a == 0) != (b == 0))
     return total / len(pairs)
+
+
+def holm(p_values):
+    """Holm's adjusted p-values, straight from the definition."""
+    count = len(p_values)
+    ranked = sorted(range(count), key=lambda i: p_values[i])
+    answer = [0.0] * count
+    for place, i in enumerate(ranked):
+        steps = [(count - k) * p_values[ranked[k]] for k in range(place + 1)]
+        answer[i] = min(1.0, max(steps))
+    return answer

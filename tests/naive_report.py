@@ -1,4 +1,4 @@
-"""Slow and plain twins of what the report computes."""
+"""What the report computes, written down slowly and plainly."""
 
 from __future__ import annotations
 
@@ -62,17 +62,6 @@ def precision_at(positive, scores, recall):
             return needed / (needed + passed + share * q)
         found, passed = found + p, passed + q
     raise AssertionError("recall above 1")
-
-
-def holm(p_values):
-    """Holm's adjusted p-values, straight from the definition."""
-    count = len(p_values)
-    ranked = sorted(range(count), key=lambda i: p_values[i])
-    answer = [0.0] * count
-    for place, i in enumerate(ranked):
-        steps = [(count - k) * p_values[ranked[k]] for k in range(place + 1)]
-        answer[i] = min(1.0, max(steps))
-    return answer
 
 
 def all_right_limit(length, tail):

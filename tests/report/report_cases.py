@@ -52,5 +52,6 @@ def hostile_report(**changes: Any) -> dict[str, Any]:
         "currency": "$",
         "title": f"Payments {HOSTILE}",
         "n_resamples": 60,
+        "n_jobs": 1,
     }
     return report.evaluate(y, scores, **{**options, **changes})

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics._lists import Staircase, staircase
+from toprank.metrics.steps import Staircase, staircase
 from toprank.validation import (
     check_choice,
     check_labels,
@@ -25,6 +26,7 @@ from toprank.validation import (
 __all__ = ["partial_auc", "preference_auc", "roc_auc", "two_way_partial_auc"]
 
 
+@fill_docstring
 def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None) -> float:
     """Area under the ROC curve.
 
@@ -33,14 +35,8 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,)
-        Labels of two classes.
-    scores : array-like of shape (n_rows,)
-        Finite scores, higher for rows more likely positive.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
-    pos_label : label, optional
-        The positive class; by default the greater of the two labels.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -56,11 +52,12 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
 
 
 def roc_auc_core(stairs: Staircase) -> float:
-    """Area under the ROC curve of a ranked list."""
-    area = _kernels.roc_area(*stairs.steps, 0.0, stairs.negatives, 0.0)
-    return area / (stairs.positives * stairs.negatives)
+    """Return the area under the ROC curve of a ranked list."""
+    area = _kernels.roc_area(*stairs.steps, 0.0, stairs.total_negatives, 0.0)
+    return area / (stairs.total_positives * stairs.total_negatives)
 
 
+@fill_docstring
 def partial_auc(
     y_true: Any,
     scores: Any,
@@ -74,14 +71,14 @@ def partial_auc(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`roc_auc`.
+    %(metric_input)s
     fpr : tuple (a, b), default=(0, 0.1)
         Range of false positive rates, 0 <= a < b <= 1.
     standardize : {None, "mcclish"}, default=None
         With "mcclish", map the area A so that chance gives 1/2 and a perfect order 1
         (McClish 1989): ``(1 + (A - m) / (1 - m)) / 2``, where ``m = (a + b) / 2`` is the
         area of the diagonal.
+    %(metric_options)s
 
     Returns
     -------
@@ -103,7 +100,7 @@ def partial_auc(
 def partial_auc_core(
     stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.1), standardize: str | None = None
 ) -> float:
-    """Partial area of a ranked list."""
+    """Return the partial area of a ranked list."""
     low, high = check_range(fpr)
     check_choice(standardize, "standardize", (None, "mcclish"))
     area = _clipped_area(stairs, low, high, 0.0)
@@ -113,6 +110,7 @@ def partial_auc_core(
     return (1 + (area - chance) / (1 - chance)) / 2
 
 
+@fill_docstring
 def two_way_partial_auc(
     y_true: Any,
     scores: Any,
@@ -131,12 +129,12 @@ def two_way_partial_auc(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`roc_auc`.
+    %(metric_input)s
     fpr : tuple (a, b), default=(0, 0.3)
         Range of false positive rates.
     min_tpr : float, default=0.5
         Smallest true positive rate of interest, in [0, 1).
+    %(metric_options)s
 
     Returns
     -------
@@ -155,15 +153,15 @@ def two_way_partial_auc(
 def two_way_partial_auc_core(
     stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.3), min_tpr: float = 0.5
 ) -> float:
-    """Two-way partial area of a ranked list."""
+    """Return the two-way partial area of a ranked list."""
     low, high = check_range(fpr)
     floor = check_share(min_tpr, "min_tpr", zero=True)
     return _clipped_area(stairs, low, high, floor) / (1 - floor)
 
 
 def _clipped_area(stairs: Staircase, low: float, high: float, floor: float) -> float:
-    """Area over `floor` between two false positive rates, divided by their distance."""
-    positives, negatives = stairs.positives, stairs.negatives
+    """Return the area over `floor` between two false positive rates, divided by their distance."""
+    positives, negatives = stairs.total_positives, stairs.total_negatives
     area = _kernels.roc_area(*stairs.steps, low * negatives, high * negatives, floor * positives)
     return area / (positives * negatives * (high - low))
 
@@ -205,7 +203,7 @@ def preference_auc(
 def _preferences(
     y_true: Any, scores: Any, sample_weight: Any, pos_label: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Direction (+1 or -1) and signed margin of every pair that has a preference."""
+    """Return the direction (+1 or -1) and signed margin of every pair that has a preference."""
     labels, values = check_labels(y_true), np.asarray(scores)
     check_lengths(y_true=labels, scores=values, sample_weight=sample_weight)
     if values.ndim == 2 and values.shape[1] == 2:
