@@ -84,7 +84,7 @@ def test_words(summary) -> None:
     unseen = X.assign(country=X["country"].where(np.arange(500) % 10 > 0, "new"))
     assert any("not seen in training" in text for text in drift(summary, unseen).warnings)
     (text,) = drift(summary, X.drop(columns="tail")).warnings
-    assert text == "column 'tail' is not there"
+    assert text == "column 'tail' is missing"
     assert not drift(summary, X[:0]).drifted
 
 
