@@ -52,15 +52,30 @@ offset_ : float
 """,
     "metric_input": """
 y_true : array-like of shape (n_rows,)
-    Labels of two classes; the greater one is positive unless `pos_label` names it.
+    Labels of two classes.
 scores : array-like of shape (n_rows,)
-    Finite numbers, the higher the better.
+    Finite scores, higher for rows more likely positive.
 """,
     "metric_options": """
 sample_weight : array-like of shape (n_rows,), optional
-    Weights >= 0: a weight of 2 counts as two rows.
-pos_label : optional
-    The label of the positive class.
+    Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
+pos_label : label, optional
+    The positive class; by default the greater of the two labels.
+""",
+    "metric_skipped": """
+return_skipped : bool, default=False
+    Return also how many queries were left out of the mean.
+""",
+    "bootstrap_options": """
+level : float, default=0.95
+    Confidence level.
+n_resamples : int, default=1000
+    Number of bootstrap resamples.
+random_state : int, Generator, RandomState or None, default=0
+    Fixes the resamples.
+n_jobs : int or None, default=None
+    Threads: None and -1 are all cores that this process may use (one inside a joblib worker). The
+    answer does not depend on it.
 """,
 }
 _MARK = re.compile(r"^([ \t]*)%\((\w+)\)s[ \t]*$", re.MULTILINE)

@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from toprank import metrics
 from toprank.metrics import METRICS, Interval, compare, interval
-from toprank.metrics._bootstrap import ListSample, TableSample, seed_of
+from toprank.metrics.bootstrap import ListSample, TableSample, seed_of
 from toprank.validation import binary_rows, graded_rows
 
 
@@ -27,7 +27,7 @@ def test_a_resample_is_the_metric_of_the_drawn_rows(name, weighted) -> None:
     y, scores, rng = draw(0)
     weight = rng.integers(1, 4, size=len(y)).astype(float) if weighted else None
     sample = ListSample(binary_rows(y, scores, weight))
-    stairs = sample._drawer(seed_of(3))(5)
+    stairs = sample.draw(seed_of(3), 5)
     value = METRICS[name].list_core(stairs)
     counts = drawn_counts(y, seed_of(3), 5)
     total = counts if weight is None else counts * weight
@@ -37,12 +37,12 @@ def test_a_resample_is_the_metric_of_the_drawn_rows(name, weighted) -> None:
 
 def drawn_counts(y, seed, resample) -> np.ndarray:
     """How often each row is drawn: the draws depend on the classes and the seed, not on scores."""
-    stairs = ListSample(binary_rows(y, -np.arange(float(len(y)))))._drawer(seed)(resample)
+    stairs = ListSample(binary_rows(y, -np.arange(float(len(y))))).draw(seed, resample)
     counts = np.zeros(len(y))
-    counts[y == 1] = stairs.rise  # every positive is a step of its own
+    counts[y == 1] = stairs.positives  # every positive is a step of its own
     for row in np.flatnonzero(y == 0):
         scores = np.where(y == 1, 0.5, np.arange(len(y)) == row)  # only this one above the step
-        counts[row] = ListSample(binary_rows(y, scores))._drawer(seed)(resample).run[0]
+        counts[row] = ListSample(binary_rows(y, scores)).draw(seed, resample).negatives_between[0]
     return counts
 
 
@@ -90,13 +90,48 @@ def test_draws_are_uniform_and_independent() -> None:
     """Counts of drawn rows have the mean, variance and correlation of a multinomial."""
     y = np.repeat([1, 0], [8, 1])
     sample = ListSample(binary_rows(y, -np.arange(9.0)))
-    drawn = sample._drawer(seed_of(0))
-    counts = np.array([drawn(b).rise for b in range(4000)])
+    counts = np.array([sample.draw(seed_of(0), b).positives for b in range(4000)])
     assert (counts.sum(axis=1) == 8).all()
     np.testing.assert_allclose(counts.mean(axis=0), 1, atol=0.07)
     np.testing.assert_allclose(counts.var(axis=0), 7 / 8, atol=0.1)
     correlation = np.corrcoef(counts.T)[np.triu_indices(8, 1)]
     np.testing.assert_allclose(correlation, -1 / 7, atol=0.06)
+
+
+def test_counts_by_place_have_the_distribution_of_drawn_rows() -> None:
+    """Where positives are rare, unpaired draws count the negatives by place: exact, only faster."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [4, 600])
+    scores = np.concatenate([[3.0, 2.0, 2.0, 0.0], rng.integers(-2, 5, size=600)])
+    sample = ListSample(binary_rows(y, scores))
+    assert sample.draws_by_place
+    counts = {True: [], False: []}
+    for paired, found in counts.items():
+        for resample in range(4000):
+            stairs = sample.draw(seed_of(0), resample, paired=paired)
+            found.append(np.concatenate([stairs.negatives_between, stairs.negatives_tied]))
+            assert found[-1].sum() == 600
+    by_row, by_place = np.array(counts[True]), np.array(counts[False])
+    error = by_row.std(axis=0) / np.sqrt(4000)
+    assert (np.abs(by_row.mean(axis=0) - by_place.mean(axis=0)) <= 5 * np.sqrt(2) * error).all()
+    np.testing.assert_allclose(np.cov(by_row.T), np.cov(by_place.T), atol=8)
+    same = [sample.draw(seed_of(0), 7, paired=paired).positives for paired in (True, False)]
+    np.testing.assert_array_equal(*same)
+    weighted = ListSample(binary_rows(y, scores, np.ones(604)))
+    assert not weighted.draws_by_place  # weights of drawn rows differ: each must be drawn
+
+
+def test_sums_follow_the_drawn_rows() -> None:
+    y, scores, rng = draw(0)
+    sample = ListSample(binary_rows(y, scores))
+    values = rng.lognormal(size=60)
+    np.testing.assert_allclose(
+        sample.draw_sums(1, 4, np.ones(60)), sample.draw(1, 4, paired=False).positives
+    )
+    assert sample.step_sums(values).sum() == pytest.approx(values.sum())
+    apart = ListSample(binary_rows(y, -np.arange(float(len(y)))))
+    times = apart.draw(1, 4).positives  # every positive is a step of its own
+    np.testing.assert_allclose(apart.draw_sums(1, 4, values), times * values)
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision", "precision_at_k", "hit_rate"])

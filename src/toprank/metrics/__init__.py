@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toprank.metrics._evaluate import evaluate
-from toprank.metrics._registry import METRICS, find_metric
-from toprank.metrics.classes import multiclass_auc, multiclass_precision, per_class_auc
-from toprank.metrics.gain import mean_average_precision, mean_reciprocal_rank, ndcg
-from toprank.metrics.intervals import Comparison, Interval, compare, interval
+from toprank.metrics.intervals import Comparison, Interval, compare, evaluate, interval
 from toprank.metrics.precision import (
     average_precision,
     mean_precision,
@@ -20,6 +16,15 @@ from toprank.metrics.precision import (
     recall_at_precision,
     recall_precision_area,
 )
+from toprank.metrics.queries import (
+    mean_average_precision,
+    mean_reciprocal_rank,
+    multiclass_auc,
+    multiclass_precision,
+    ndcg,
+    per_class_auc,
+)
+from toprank.metrics.registry import METRICS, find_metric
 from toprank.metrics.roc import partial_auc, preference_auc, roc_auc, two_way_partial_auc
 from toprank.metrics.stability import instability
 from toprank.metrics.top import (
@@ -70,7 +75,7 @@ _LAZY = {
     "SCORERS": "scorers",
     "get_scorer": "scorers",
     "RankingCurveDisplay": "display",
-    "ranking_curve": "curves",
+    "ranking_curve": "display",
 }
 
 

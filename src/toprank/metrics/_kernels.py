@@ -1,11 +1,15 @@
-"""Compiled loops over a staircase: one list of rows reduced to what its positives see.
+"""Compiled loops over ranked lists: first one list of two classes, then many queries at once.
 
-A staircase has `K` steps, one per tie group that holds a positive, from the highest score down.
-`run[g]` is the weight of the negatives ranked strictly between step `g - 1` and step `g`
-(`run[K]` is the weight of those below the last positive), `rise[g]` the weight of the positives of
-step `g`, and `tied[g]` the weight of the negatives that share its score. On the ROC plane the list
-goes right by `run[g]`, then along a ramp `tied[g]` right and `rise[g]` up. Steps of zero width or
-height are allowed: a bootstrap sample may miss every row of a step.
+A list of two classes has one step for each tie group that holds a positive, from the highest score
+down. `negatives_between[g]` is the weight of the negatives ranked strictly between step `g - 1` and step
+`g` (the last entry is for those below all positives), `positives[g]` the weight of the positives of step
+`g`, and `negatives_tied[g]` the weight of the negatives that share its score. On the ROC plane the list
+goes right by `negatives_between[g]`, then along a ramp `negatives_tied[g]` right and `positives[g]` up.
+Steps of zero width or height are allowed: a bootstrap sample may miss every row of a step. In the loops,
+`x` and `y` are the negatives and the positives passed so far.
+
+Of many queries, `starts[q]:starts[q + 1]` are the rows of query `q`, highest score first. A query that
+cannot be scored (no positive, or a class that it lacks) gets NaN.
 """
 
 from __future__ import annotations
@@ -15,30 +19,35 @@ import math
 import numpy as np
 from numba import njit
 
+AVERAGE_PRECISION, RECIPROCAL_RANK, PRECISION = range(3)
 SLACK = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
 
 
 @njit(cache=True, nogil=True)
-def steps_of_list(positives, negatives):
-    """Staircase of cumulative class weights per tie group, and the groups that are steps."""
-    n_groups = len(positives)
-    run = np.empty(n_groups + 1, np.float64)
-    rise = np.empty(n_groups, np.float64)
-    tied = np.empty(n_groups, np.float64)
+def steps_of_list(positives_above, negatives_above):
+    """Return the steps of a list from its cumulative class weights, and the tie groups they are."""
+    n_groups = len(positives_above)
+    negatives_between = np.empty(n_groups + 1, np.float64)
+    positives = np.empty(n_groups, np.float64)
+    negatives_tied = np.empty(n_groups, np.float64)
     group = np.empty(n_groups, np.int64)
-    above_positive, left_of_run, left_of_tie, k = 0.0, 0.0, 0.0, 0
+    last_positives, last_step, last_group, k = 0.0, 0.0, 0.0, 0
     for g in range(n_groups):
-        if positives[g] > above_positive:
-            run[k] = left_of_tie - left_of_run
-            rise[k] = positives[g] - above_positive
-            tied[k] = negatives[g] - left_of_tie
+        if positives_above[g] > last_positives:
+            negatives_between[k] = last_group - last_step
+            positives[k] = positives_above[g] - last_positives
+            negatives_tied[k] = negatives_above[g] - last_group
             group[k] = g
-            above_positive = positives[g]
-            left_of_run = negatives[g]
+            last_positives, last_step = positives_above[g], negatives_above[g]
             k += 1
-        left_of_tie = negatives[g]
-    run[k] = left_of_tie - left_of_run
-    return run[: k + 1].copy(), rise[:k].copy(), tied[:k].copy(), group[:k].copy()
+        last_group = negatives_above[g]
+    negatives_between[k] = last_group - last_step
+    return (
+        negatives_between[: k + 1].copy(),
+        positives[:k].copy(),
+        negatives_tied[:k].copy(),
+        group[:k].copy(),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -59,141 +68,141 @@ def ramp_area(left, low, width, height, start, stop, floor):
 
 
 @njit(cache=True, nogil=True)
-def roc_area(run, rise, tied, start, stop, floor):
+def roc_area(negatives_between, positives, negatives_tied, start, stop, floor):
     """Area between the ROC curve and `floor` for `start <= negatives <= stop`, in weight units."""
     area, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        if run[g] > 0.0:
-            area += ramp_area(x, y, run[g], 0.0, start, stop, floor)
-            x += run[g]
-        if tied[g] > 0.0:
-            area += ramp_area(x, y, tied[g], rise[g], start, stop, floor)
-            x += tied[g]
-        y += rise[g]
+    for g in range(len(positives)):
+        if negatives_between[g] > 0.0:
+            area += ramp_area(x, y, negatives_between[g], 0.0, start, stop, floor)
+            x += negatives_between[g]
+        if negatives_tied[g] > 0.0:
+            area += ramp_area(x, y, negatives_tied[g], positives[g], start, stop, floor)
+            x += negatives_tied[g]
+        y += positives[g]
         if x >= stop:
             return area
-    return area + ramp_area(x, y, max(run[-1], stop - x), 0.0, start, stop, floor)
+    return area + ramp_area(x, y, max(negatives_between[-1], stop - x), 0.0, start, stop, floor)
 
 
 @njit(cache=True, nogil=True)
-def precision_sum(run, rise, tied):
+def precision_sum(negatives_between, positives, negatives_tied):
     """Mean over the positives of the precision at the end of their tie group."""
     total, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        x += run[g] + tied[g]
-        if rise[g] > 0.0:
-            y += rise[g]
-            total += rise[g] * (y / (x + y))
+    for g in range(len(positives)):
+        x += negatives_between[g] + negatives_tied[g]
+        if positives[g] > 0.0:
+            y += positives[g]
+            total += positives[g] * (y / (x + y))
     return total / y
 
 
 @njit(cache=True, nogil=True)
-def interpolated_precision_area(run, rise, tied):
+def interpolated_precision_area(negatives_between, positives, negatives_tied):
     """Area under the recall-precision curve with the interpolation of Davis and Goadrich."""
     area, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        x += run[g]
-        if rise[g] > 0.0:
-            slope = tied[g] / rise[g]
+    for g in range(len(positives)):
+        x += negatives_between[g]
+        if positives[g] > 0.0:
+            slope = negatives_tied[g] / positives[g]
             a = 1.0 + slope
             b = x - slope * y
-            piece = rise[g] / a
+            piece = positives[g] / a
             if x + y > 0.0 and b != 0.0:
-                piece -= b / (a * a) * math.log1p(a * rise[g] / (x + y))
+                piece -= b / (a * a) * math.log1p(a * positives[g] / (x + y))
             area += piece
-            y += rise[g]
-        x += tied[g]
+            y += positives[g]
+        x += negatives_tied[g]
     return area / y
 
 
 @njit(cache=True, nogil=True)
-def list_point(run, rise, tied, size, whole):
+def list_point(negatives_between, positives, negatives_tied, size, whole):
     """Positives, negatives and ROC area of the `size` highest rows.
 
     A cut inside a tie group takes the same share of both classes, or all of the group when `whole`.
     """
     area, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        step = min(run[g], max(size - x - y, 0.0))
+    for g in range(len(positives)):
+        step = min(negatives_between[g], max(size - x - y, 0.0))
         area += y * step
         x += step
-        width = rise[g] + tied[g]
+        width = positives[g] + negatives_tied[g]
         share = 0.0
         if width > 0.0:
             share = min(max(size - x - y, 0.0) / width, 1.0)
             if whole and share > 0.0:
                 share = 1.0
-        area += tied[g] * share * (y + rise[g] * share / 2.0)
-        x += tied[g] * share
-        y += rise[g] * share
+        area += negatives_tied[g] * share * (y + positives[g] * share / 2.0)
+        x += negatives_tied[g] * share
+        y += positives[g] * share
         if x + y >= size:
             return y, x, area
-    step = min(run[-1], max(size - x - y, 0.0))
+    step = min(negatives_between[-1], max(size - x - y, 0.0))
     return y, x + step, area + y * step
 
 
 @njit(cache=True, nogil=True)
-def top_positives(run, rise, tied):
+def top_positives(negatives_between, positives, negatives_tied):
     """Weight of the positives scored strictly above every negative."""
     total = 0.0
-    for g in range(len(rise)):
-        if run[g] > 0.0 or tied[g] > 0.0:
+    for g in range(len(positives)):
+        if negatives_between[g] > 0.0 or negatives_tied[g] > 0.0:
             break
-        total += rise[g]
+        total += positives[g]
     return total
 
 
 @njit(cache=True, nogil=True)
-def best_precision(run, rise, tied, positives):
-    """Highest precision over the thresholds that catch at least `positives`."""
+def best_precision(negatives_between, positives, negatives_tied, fewest):
+    """Highest precision over the thresholds that catch at least `fewest` positives."""
     best, x, y = 0.0, 0.0, 0.0
-    needed = positives * (1.0 - SLACK)
-    for g in range(len(rise)):
-        x += run[g] + tied[g]
-        y += rise[g]
-        if rise[g] > 0.0 and y >= needed:
+    needed = fewest * (1.0 - SLACK)
+    for g in range(len(positives)):
+        x += negatives_between[g] + negatives_tied[g]
+        y += positives[g]
+        if positives[g] > 0.0 and y >= needed:
             best = max(best, y / (x + y))
     return best
 
 
 @njit(cache=True, nogil=True)
-def best_recall(run, rise, tied, precision):
+def best_recall(negatives_between, positives, negatives_tied, precision):
     """Weight of the positives caught by the longest list of at least this precision."""
     best, x, y = 0.0, 0.0, 0.0
     needed = precision * (1.0 - SLACK)
-    for g in range(len(rise)):
-        x += run[g] + tied[g]
-        y += rise[g]
-        if rise[g] > 0.0 and y / (x + y) >= needed:
+    for g in range(len(positives)):
+        x += negatives_between[g] + negatives_tied[g]
+        y += positives[g]
+        if positives[g] > 0.0 and y / (x + y) >= needed:
             best = y
     return best
 
 
 @njit(cache=True, nogil=True)
-def length_for_positives(run, rise, tied, positives):
-    """Weight of the shortest list, cut at a threshold, that catches at least `positives`."""
+def length_for_positives(negatives_between, positives, negatives_tied, fewest):
+    """Weight of the shortest list, cut at a threshold, that catches at least `fewest` positives."""
     x, y = 0.0, 0.0
-    needed = positives * (1.0 - SLACK)
-    for g in range(len(rise)):
-        x += run[g] + tied[g]
-        y += rise[g]
-        if rise[g] > 0.0 and y >= needed:
+    needed = fewest * (1.0 - SLACK)
+    for g in range(len(positives)):
+        x += negatives_between[g] + negatives_tied[g]
+        y += positives[g]
+        if positives[g] > 0.0 and y >= needed:
             break
     return x + y
 
 
 @njit(cache=True, nogil=True)
-def first_reciprocal(run, rise, tied):
+def first_reciprocal(negatives_between, positives, negatives_tied):
     """Expected reciprocal rank of the first positive over all orders of the tied rows.
 
     With `q` negatives and `p` positives tied after `x` negatives, the chance that the first
     positive comes after more than `j` tied rows is the product over i < j of (q - i)/(q + p - i).
     """
     x = 0.0
-    for g in range(len(rise)):
-        x += run[g]
-        if rise[g] > 0.0:
-            negatives, rows = tied[g], tied[g] + rise[g]
+    for g in range(len(positives)):
+        x += negatives_between[g]
+        if positives[g] > 0.0:
+            negatives, rows = negatives_tied[g], negatives_tied[g] + positives[g]
             survival, expected, j = 1.0, 0.0, 0.0
             while survival > 1e-18 and negatives > j:
                 later = survival * (negatives - j) / (rows - j)
@@ -201,7 +210,7 @@ def first_reciprocal(run, rise, tied):
                 survival = later
                 j += 1.0
             return expected + survival / (x + j + 1.0)
-        x += tied[g]
+        x += negatives_tied[g]
     return 0.0
 
 
@@ -232,23 +241,23 @@ def harmonic(low, high):
 
 
 @njit(cache=True, nogil=True)
-def precision_over_lengths(run, rise, tied):
+def precision_over_lengths(negatives_between, positives, negatives_tied):
     """Mean over every list length of the expected precision of that list."""
     total, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        if run[g] > 0.0:
-            total += y * harmonic(x + y, x + y + run[g])
-            x += run[g]
-        width = rise[g] + tied[g]
+    for g in range(len(positives)):
+        if negatives_between[g] > 0.0:
+            total += y * harmonic(x + y, x + y + negatives_between[g])
+            x += negatives_between[g]
+        width = positives[g] + negatives_tied[g]
         if width > 0.0:
-            share = rise[g] / width
+            share = positives[g] / width
             rest = y - share * (x + y)
-            total += rise[g] + rest * harmonic(x + y, x + y + width)
-            x += tied[g]
-            y += rise[g]
-    if run[-1] > 0.0:
-        total += y * harmonic(x + y, x + y + run[-1])
-    return total / (x + y + run[-1])
+            total += positives[g] + rest * harmonic(x + y, x + y + width)
+            x += negatives_tied[g]
+            y += positives[g]
+    if negatives_between[-1] > 0.0:
+        total += y * harmonic(x + y, x + y + negatives_between[-1])
+    return total / (x + y + negatives_between[-1])
 
 
 @njit(cache=True, nogil=True)
@@ -305,17 +314,202 @@ def discount_between(low, high):
 
 
 @njit(cache=True, nogil=True)
-def binary_gain(run, rise, tied, k):
+def binary_gain(negatives_between, positives, negatives_tied, k):
     """Normalised discounted gain of the first `k` rows when every positive gains 1."""
     gain, x, y = 0.0, 0.0, 0.0
-    for g in range(len(rise)):
-        x += run[g]
+    for g in range(len(positives)):
+        x += negatives_between[g]
         if x + y >= k:
-            y += rise[g]
+            y += positives[g]
             continue
-        width = rise[g] + tied[g]
-        if rise[g] > 0.0:
-            gain += rise[g] / width * discount_between(x + y, min(x + y + width, k))
-        x += tied[g]
-        y += rise[g]
+        width = positives[g] + negatives_tied[g]
+        if positives[g] > 0.0:
+            gain += positives[g] / width * discount_between(x + y, min(x + y + width, k))
+        x += negatives_tied[g]
+        y += positives[g]
     return gain / discount_between(0.0, min(y, k))
+
+
+# -- many queries ----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def steps_of_queries(starts, scores, positive, weight):
+    """Return the steps of all queries end to end.
+
+    Query `q` owns the steps `bounds[q]:bounds[q + 1]`, and one entry more of `negatives_between`, which
+    starts at `bounds[q] + q`.
+    """
+    n_queries = len(starts) - 1
+    bounds = np.zeros(n_queries + 1, np.int64)
+    negatives_between = np.zeros(len(scores) + n_queries, np.float64)
+    positives = np.zeros(len(scores), np.float64)
+    negatives_tied = np.zeros(len(scores), np.float64)
+    k = 0
+    for q in range(n_queries):
+        gap, i = 0.0, starts[q]
+        while i < starts[q + 1]:
+            up, across, score = 0.0, 0.0, scores[i]
+            while i < starts[q + 1] and scores[i] == score:
+                if positive[i]:
+                    up += weight[i]
+                else:
+                    across += weight[i]
+                i += 1
+            if up > 0.0:
+                negatives_between[k + q], positives[k], negatives_tied[k] = gap, up, across
+                gap = 0.0
+                k += 1
+            else:
+                gap += across
+        negatives_between[k + q] = gap
+        bounds[q + 1] = k
+    return (
+        bounds,
+        negatives_between[: k + n_queries].copy(),
+        positives[:k].copy(),
+        negatives_tied[:k].copy(),
+    )
+
+
+@njit(cache=True, nogil=True)
+def query_values(bounds, negatives_between, positives, negatives_tied, metric, k):
+    """Value of each query: `AVERAGE_PRECISION`, `RECIPROCAL_RANK`, or `PRECISION` of its first `k` rows.
+
+    `k` = 0 stands for the number of positives of the query.
+    """
+    values = np.full(len(bounds) - 1, np.nan)
+    for q in range(len(values)):
+        a, b = bounds[q], bounds[q + 1]
+        if b == a:
+            continue
+        between = negatives_between[a + q : b + q + 1]
+        up, tied = positives[a:b], negatives_tied[a:b]
+        if metric == AVERAGE_PRECISION:
+            values[q] = precision_sum(between, up, tied)
+        elif metric == RECIPROCAL_RANK:
+            values[q] = first_reciprocal(between, up, tied)
+        else:
+            size = k if k > 0.0 else up.sum()
+            values[q] = list_point(between, up, tied, size, False)[0] / size
+    return values
+
+
+@njit(cache=True, nogil=True)
+def query_gain(starts, scores, codes, weight, gains, k):
+    """Normalised discounted gain of the first `k` rows of each query.
+
+    Tied rows share the discounts of their ranks equally, so that each gets its expected gain.
+    """
+    values = np.full(len(starts) - 1, np.nan)
+    level_weight = np.empty(len(gains), np.float64)
+    for q in range(len(values)):
+        level_weight[:] = 0.0
+        total, place, i = 0.0, 0.0, starts[q]
+        while i < starts[q + 1]:
+            width, gain, score = 0.0, 0.0, scores[i]
+            while i < starts[q + 1] and scores[i] == score:
+                level_weight[codes[i]] += weight[i]
+                width += weight[i]
+                gain += weight[i] * gains[codes[i]]
+                i += 1
+            if gain > 0.0 and place < k:
+                total += gain / width * discount_between(place, min(place + width, k))
+            place += width
+        ideal, place = 0.0, 0.0
+        for level in range(len(gains) - 1, -1, -1):
+            upto = min(place + level_weight[level], k)
+            if gains[level] > 0.0:
+                ideal += gains[level] * discount_between(place, upto)
+            place = upto
+        if ideal > 0.0:
+            values[q] = total / ideal
+    return values
+
+
+@njit(cache=True, nogil=True)
+def split_levels(weight, ordered, inside, outside):
+    """Weight inside and outside the positives of every level.
+
+    The positives of level `c` are the rows of level `c` and above when `ordered`, those of level
+    `c` alone otherwise. Both are sums of their own: the difference from the total would leave
+    rounding where there is nothing.
+    """
+    below = 0.0
+    for c in range(len(weight)):
+        outside[c] = below
+        below += weight[c]
+    above = 0.0
+    for c in range(len(weight) - 1, -1, -1):
+        inside[c] = weight[c]
+        if ordered:
+            inside[c] += above
+        else:
+            outside[c] += above
+        above += weight[c]
+
+
+@njit(cache=True, nogil=True)
+def query_level_areas(starts, scores, codes, weight, n_levels, ordered, start, stop):
+    """Area under the ROC curve between two false positive rates, per query and level.
+
+    Areas are divided by `stop - start`; NaN where the query lacks one of the two classes.
+    """
+    n_queries = len(starts) - 1
+    areas = np.full((n_queries, n_levels), np.nan)
+    here, positives, negatives, up, across, left, low, area = np.zeros((8, n_levels))
+    for q in range(n_queries):
+        here[:], left[:], low[:], area[:] = 0.0, 0.0, 0.0, 0.0
+        for i in range(starts[q], starts[q + 1]):
+            here[codes[i]] += weight[i]
+        split_levels(here, ordered, positives, negatives)
+        i = starts[q]
+        while i < starts[q + 1]:
+            here[:], score = 0.0, scores[i]
+            while i < starts[q + 1] and scores[i] == score:
+                here[codes[i]] += weight[i]
+                i += 1
+            split_levels(here, ordered, up, across)
+            for c in range(n_levels):
+                if across[c] > 0.0:
+                    first, last = start * negatives[c], stop * negatives[c]
+                    area[c] += ramp_area(left[c], low[c], across[c], up[c], first, last, 0.0)
+                    left[c] += across[c]
+                low[c] += up[c]
+        for c in range(n_levels):
+            if positives[c] > 0.0 and negatives[c] > 0.0:
+                areas[q, c] = area[c] / (positives[c] * negatives[c] * (stop - start))
+    return areas
+
+
+@njit(cache=True, nogil=True)
+def query_level_hits(starts, scores, codes, weight, n_levels):
+    """Weight of each level, and of its rows that rank in the stretch the level would fill.
+
+    In a perfect order the highest level fills the first ranks, the next the ranks below, and so on.
+    Tied rows spread evenly over the ranks they share.
+    """
+    n_queries = len(starts) - 1
+    sizes = np.zeros((n_queries, n_levels))
+    hits = np.zeros((n_queries, n_levels))
+    here = np.empty(n_levels, np.float64)
+    for q in range(n_queries):
+        for i in range(starts[q], starts[q + 1]):
+            sizes[q, codes[i]] += weight[i]
+        place, i = 0.0, starts[q]
+        while i < starts[q + 1]:
+            here[:] = 0.0
+            width, score = 0.0, scores[i]
+            while i < starts[q + 1] and scores[i] == score:
+                here[codes[i]] += weight[i]
+                width += weight[i]
+                i += 1
+            begin = 0.0
+            for c in range(n_levels - 1, -1, -1):
+                end = begin + sizes[q, c]
+                overlap = min(end, place + width) - max(begin, place)
+                if overlap > 0.0:
+                    hits[q, c] += here[c] * overlap / width
+                begin = end
+            place += width
+    return sizes, hits

@@ -1,25 +1,124 @@
-"""Curves of a ranking in matplotlib, in scikit-learn's style."""
+"""Curves of a ranking: their points, and their plots in matplotlib in scikit-learn's style."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from toprank.metrics._lists import Staircase, staircase
-from toprank.metrics.curves import CURVES
+from toprank.docstrings import fill_docstring
 from toprank.metrics.precision import recall_precision_area_core
 from toprank.metrics.roc import partial_auc_core, roc_auc_core
+from toprank.metrics.steps import CumulativeCounts, Staircase, staircase
 from toprank.metrics.top import precision_at_k_core
 from toprank.validation import check_choice, check_range
 
-__all__ = ["RankingCurveDisplay"]
+__all__ = ["CURVES", "RankingCurveDisplay", "ranking_curve"]
 
+Points = tuple[np.ndarray, np.ndarray]
 AXES = {
     "roc": ("False positive rate", "True positive rate"),
     "recall_precision": ("Recall", "Precision"),
     "list_precision": ("List length (rows)", "Precision"),
 }
+
+
+@fill_docstring
+def ranking_curve(
+    kind: str,
+    y_true: Any,
+    scores: Any,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    max_points: int = 2000,
+) -> Points:
+    """Points of a curve of a ranking.
+
+    Parameters
+    ----------
+    kind : {"roc", "recall_precision", "list_precision"}
+        - "roc": true positive rate against false positive rate;
+        - "recall_precision": precision against recall, with points on the hyperbolas between
+          thresholds (Davis and Goadrich 2006), whose area is
+          :func:`~toprank.metrics.recall_precision_area`;
+        - "list_precision": expected precision against the length of the list.
+    %(metric_input)s
+    %(metric_options)s
+    max_points : int, default=2000
+        About how many points; longer curves are thinned out, shorter ones refined where they bend.
+
+    Returns
+    -------
+    x, y : ndarray
+        Points to be joined by straight lines.
+
+    Examples
+    --------
+    >>> x, y = ranking_curve("roc", [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> x.tolist(), y.tolist()
+    ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    """
+    points = CURVES[check_choice(kind, "kind", tuple(CURVES))]
+    return points(staircase(y_true, scores, sample_weight, pos_label), max_points)
+
+
+def roc_points(stairs: Staircase, max_points: int = 2000) -> Points:
+    """Corners of the ROC curve."""
+    passed = CumulativeCounts.of(stairs)
+    negatives, positives = passed.negatives, passed.positives
+    kept = _spread(len(negatives), max_points)
+    x, y = negatives[kept] / stairs.total_negatives, positives[kept] / stairs.total_positives
+    moved = np.append(True, (np.diff(x) > 0) | (np.diff(y) > 0))
+    return x[moved], y[moved]
+
+
+def recall_precision_points(stairs: Staircase, max_points: int = 2000) -> Points:
+    """Precision against recall along the hyperbolas between thresholds."""
+    steps = _spread(len(stairs.positives), max_points // 2)
+    pieces = max(1, min(50, max_points // len(steps)))
+    share = np.linspace(0.0, 1.0, pieces + 1)
+    passed = CumulativeCounts.of(stairs)
+    negatives, positives = passed.negatives, passed.positives
+    # corner 2g + 1 is where step g starts, after the negatives above it
+    x = negatives[1:-1:2][steps, None] + stairs.negatives_tied[steps, None] * share
+    y = positives[1:-1:2][steps, None] + stairs.positives[steps, None] * share
+    size = x + y
+    precision = np.divide(y, size, out=np.zeros_like(y), where=size > 0)
+    if size[0, 0] == 0:  # the empty list: precision is constant up to the first threshold
+        precision[0, 0] = precision[0, -1]
+    recall = (y / stairs.total_positives).ravel()
+    return np.append(recall, 1.0), np.append(
+        precision.ravel(), stairs.total_positives / stairs.total
+    )
+
+
+def list_precision_points(stairs: Staircase, max_points: int = 2000) -> Points:
+    """Expected precision against list length, from one row to all."""
+    passed = CumulativeCounts.of(stairs)
+    negatives, positives = passed.negatives, passed.positives
+    kept = _spread(len(negatives), max_points)
+    size = negatives + positives
+    grid = np.geomspace(min(1.0, size[-1]), size[-1], max_points // 2)
+    grid[-1] = size[-1]  # geomspace may end a rounding away
+    length = np.union1d(size[kept][size[kept] >= grid[0]], grid)
+    distinct = np.append(np.diff(size) > 0, True)
+    return length, np.interp(length, size[distinct], positives[distinct]) / length
+
+
+CURVES: dict[str, Callable[..., Points]] = {
+    "roc": roc_points,
+    "recall_precision": recall_precision_points,
+    "list_precision": list_precision_points,
+}
+
+
+def _spread(count: int, at_most: int) -> np.ndarray:
+    """At most so many indices, evenly spread, both ends included."""
+    if count <= at_most:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, max(at_most, 2)).astype(np.int64))
 
 
 class RankingCurveDisplay:
@@ -178,7 +277,7 @@ class RankingCurveDisplay:
             kind=kind,
             x=x,
             y=y,
-            prevalence=stairs.positives / stairs.total,
+            prevalence=stairs.total_positives / stairs.total,
             fpr=shaded,
             summary=_summary(kind, stairs, shaded),
             name=name,
@@ -246,7 +345,7 @@ def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> s
     if kind == "recall_precision":
         return f"area = {recall_precision_area_core(stairs):.3f}"
     if kind == "list_precision":
-        return f"P@{stairs.positives:g} = {precision_at_k_core(stairs):.3f}"
+        return f"P@{stairs.total_positives:g} = {precision_at_k_core(stairs):.3f}"
     text = f"AUC = {roc_auc_core(stairs):.3f}"
     if fpr is not None:
         text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc_core(stairs, fpr=fpr):.3f}"

@@ -1,4 +1,4 @@
-"""How sure a figure is: confidence intervals and paired comparisons.
+"""Confidence intervals of metrics, paired comparisons, and all metrics of a list with their intervals.
 
 Bootstrap intervals are percentile intervals. Resamples are stratified: they keep the number of rows
 of each class. Metrics over queries resample whole queries instead, among those that can be scored.
@@ -7,27 +7,70 @@ A row of positive weight is one observation, drawn like any other, that counts w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from toprank.metrics._bootstrap import ListSample, seed_of
-from toprank.metrics._delong import auc_covariance, normal_interval, structural_components
-from toprank.metrics._registry import prepare
+from toprank.docstrings import fill_docstring
+from toprank.formatting import to_jsonable
+from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
+from toprank.metrics.queries import mean_over_queries
+from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
 from toprank.metrics.roc import roc_auc_core
-from toprank.validation import check_choice
+from toprank.ranking import RankedList
+from toprank.validation import binary_rows, check_choice, graded_rows
 
-__all__ = ["Comparison", "Interval", "compare", "interval"]
+__all__ = [
+    "Comparison",
+    "Interval",
+    "bootstrap_interval",
+    "compare",
+    "corrected_interval",
+    "evaluate",
+    "holm",
+    "interval",
+    "verdict",
+]
 
 METHODS = ("auto", "bootstrap", "delong")
+INTERVALS = ("all", "bootstrap", "delong", None)
 MetricLike = str | Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Interval:
+class Resampling:
+    """How a bootstrap is drawn: confidence level, number of resamples, seed and threads."""
+
+    level: float
+    n_resamples: int
+    seed: int
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(
+        cls, level: float, n_resamples: int, random_state: Any, n_jobs: int | None
+    ) -> Resampling:
+        """Check the options that a user gave."""
+        return cls(check_level(level), check_resamples(n_resamples), seed_of(random_state), n_jobs)
+
+    def draw(self, sample: Any, jobs: Sequence[Job], *, paired: bool = False) -> np.ndarray:
+        """Return the values of each job (rows) on each resample (columns)."""
+        return sample.distribution(jobs, self.n_resamples, self.seed, self.n_jobs, paired=paired)
+
+
+class _Result:
+    """A frozen record that can be turned into a dict."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a plain dict of the fields."""
+        return asdict(self)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Interval(_Result):
     """A value with its confidence interval; unpacks as ``value, low, high``.
 
     Attributes
@@ -50,13 +93,9 @@ class Interval:
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict of the fields."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(_Result):
     """Difference of a metric between two lists of scores of the same rows, a minus b.
 
     Unpacks as ``difference, low, high``.
@@ -89,11 +128,8 @@ class Comparison:
     def __str__(self) -> str:
         return f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.p_value:.3g}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dict of the fields."""
-        return asdict(self)
 
-
+@fill_docstring
 def interval(
     metric: MetricLike,
     y_true: Any,
@@ -123,14 +159,7 @@ def interval(
           the queries;
         - "delong": normal interval with DeLong's variance, for `roc_auc` only;
         - "auto": DeLong for `roc_auc` (with at least two rows of each class), else the bootstrap.
-    level : float, default=0.95
-        Confidence level.
-    n_resamples : int, default=1000
-        Number of bootstrap resamples.
-    random_state : int, Generator, RandomState or None, default=0
-        Fixes the resamples. The answer does not depend on `n_jobs`.
-    n_jobs : int, optional
-        Threads; None is one, -1 all processors.
+    %(bootstrap_options)s
     **parameters
         Parameters of the metric, such as ``k=100``.
 
@@ -152,18 +181,17 @@ def interval(
     True
     """
     check_level(level)
-    data = (sample_weight, pos_label, qid, parameters)
-    sample, job = prepare(metric, y_true, scores, *data)
-    chosen = _choose(method, [sample], job[0])
-    if chosen == "delong":
-        areas, covariance = _delong([sample])  # type: ignore[list-item]
+    sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters)
+    if _choose_method(method, sample, job[0]) == "delong":
+        areas, covariance = delong([sample])  # type: ignore[list-item]
         low, high = normal_interval(areas[0], covariance[0, 0], level, 0.0, 1.0)
         return Interval(float(areas[0]), low, high, level, "delong")
-    value = sample.value(job)
-    values = sample.distribution([job], check_resamples(n_resamples), seed_of(random_state), n_jobs)
-    return Interval(value, *percentiles(values[0], level), level, "bootstrap")
+    how = Resampling.of(level, n_resamples, random_state, n_jobs)
+    values = how.draw(sample, [job])[0]
+    return Interval(sample.value(job), *percentiles(values, level), level, "bootstrap")
 
 
+@fill_docstring
 def compare(
     metric: MetricLike,
     y_true: Any,
@@ -186,10 +214,11 @@ def compare(
 
     Parameters
     ----------
-    metric, y_true, method, level, n_resamples, random_state, n_jobs, sample_weight, pos_label, qid
+    metric, y_true, method, sample_weight, pos_label, qid
         As in :func:`interval`.
     scores_a, scores_b : array-like of shape (n_rows,)
         The two lists of scores.
+    %(bootstrap_options)s
     **parameters
         Parameters of the metric.
 
@@ -214,84 +243,391 @@ def compare(
     data = (sample_weight, pos_label, qid, parameters)
     sample_a, job = prepare(metric, y_true, scores_a, *data)
     sample_b, _ = prepare(metric, y_true, scores_b, *data)
-    if _choose(method, [sample_a, sample_b], job[0]) == "delong":
+    if _choose_method(method, sample_a, job[0]) == "delong":
         return _compare_delong(sample_a, sample_b, level)  # type: ignore[arg-type]
+    how = Resampling.of(level, n_resamples, random_state, n_jobs)
     value_a, value_b = sample_a.value(job), sample_b.value(job)
-    count, seed = check_resamples(n_resamples), seed_of(random_state)
-    differences = np.subtract(
-        sample_a.distribution([job], count, seed, n_jobs)[0],
-        sample_b.distribution([job], count, seed, n_jobs)[0],
-    )
-    low, high = percentiles(differences, level)
-    tail = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
-    p_value = min(1.0, 2.0 * (int(tail) + 1) / (count + 1))
-    difference = value_a - value_b
-    return Comparison(difference, low, high, p_value, value_a, value_b, level, "bootstrap")
+    drawn_a, drawn_b = (how.draw(sample, [job], paired=True)[0] for sample in (sample_a, sample_b))
+    estimate = bootstrap_interval(value_a - value_b, drawn_a - drawn_b, level)
+    return Comparison(*estimate, value_a, value_b, level, "bootstrap")
 
 
-def _compare_delong(sample_a: ListSample, sample_b: ListSample, level: float) -> Comparison:
-    """Normal test and interval of the difference of two correlated AUCs."""
-    areas, covariance = _delong([sample_a, sample_b])
-    difference = float(areas[0] - areas[1])
-    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    low, high = normal_interval(difference, variance, level, -1.0, 1.0)
-    if variance > 1e-20:
-        p_value = 2 * NormalDist().cdf(-abs(difference) / variance**0.5)
-    else:  # the two orderings agree on every row, or both are perfect
-        p_value = 1.0 if abs(difference) < 1e-12 else 0.0
-    value_a, value_b = float(areas[0]), float(areas[1])
-    return Comparison(difference, low, high, p_value, value_a, value_b, level, "delong")
+@fill_docstring
+def evaluate(
+    y_true: Any,
+    scores: Any,
+    *,
+    metrics: Iterable[str] | None = None,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    qid: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    intervals: str | None = "all",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Compute many metrics from one sort, with confidence intervals.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels of two classes; or grades >= 0, for which the metrics of grades are computed.
+    scores : array-like of shape (n_rows,)
+        Finite scores, higher for rows more likely positive.
+    metrics : iterable of str, optional
+        Names of the metrics; by default all that fit the data.
+    parameters : dict of dict, optional
+        Parameters by metric, such as ``{"precision_at_k": {"k": 100}}``.
+    qid : array-like of shape (n_rows,), optional
+        Query of each row. Metrics that know queries become means over them; the others still rank
+        all rows as one list.
+    %(metric_options)s
+    intervals : {"all", "bootstrap", "delong", None}, default="all"
+        Which intervals: "bootstrap" for every metric; "delong" for `roc_auc` only; "all" takes
+        DeLong for `roc_auc` and the bootstrap for the rest; None leaves them out, and so do 0
+        resamples all those of the bootstrap.
+    %(bootstrap_options)s
+
+    Returns
+    -------
+    dict
+        From the name of each metric to a dict of plain values, ready for JSON: `value`, `low` and
+        `high` (None without an interval), `method` ("bootstrap", "delong" or None), `parameters`,
+        and for means over queries `n_queries` (scored) and `n_skipped` (left out of the mean).
+
+    Examples
+    --------
+    >>> report = evaluate([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], intervals=None)
+    >>> report["roc_auc"]["value"], report["pos_at_top"]["value"]
+    (0.75, 0.5)
+    """
+    check_choice(intervals, "intervals", INTERVALS)
+    bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
+    how = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
+    chosen = _choose_metrics(metrics, y_true, pos_label, qid)
+    given = _check_parameters(parameters, chosen)
+    data = (y_true, scores, sample_weight, pos_label)
+    on_list = [metric for metric in chosen if takes_list(metric, y_true, pos_label, qid)]
+    on_table = [metric for metric in chosen if metric not in on_list]
+    report: dict[str, dict[str, Any]] = {}
+    if on_list:
+        sample = ListSample(binary_rows(*data))
+        jobs = {metric.name: metric.list_job(**given[metric.name]) for metric in on_list}
+        report |= _list_entries(sample, jobs, level if intervals in ("all", "delong") else None)
+        if bootstrap:
+            _add_bootstrap(report, sample, jobs, how)
+    if on_table:
+        signed = all(metric.signed for metric in on_table)
+        table = TableSample(graded_rows(*data, qid, signed=signed))
+        jobs = {metric.name: metric.query_job(**given[metric.name]) for metric in on_table}
+        report |= _table_entries(table, jobs)
+        if bootstrap:
+            _add_bootstrap(report, table, jobs, how)
+    return {metric.name: report[metric.name] for metric in chosen}
 
 
-def _delong(samples: list[ListSample]) -> tuple[np.ndarray, np.ndarray]:
-    """AUC of each sample and their covariance."""
-    rows = samples[0].rows
-    components = [structural_components(sample.ranked, rows.positive) for sample in samples]
-    weights = (None, None)
-    if rows.weight is not None:
-        weights = (rows.weight[rows.positive], rows.weight[~rows.positive])
-    return auc_covariance(components, *weights)
+def _list_entries(
+    sample: ListSample, jobs: dict[str, Job], level: float | None
+) -> dict[str, dict[str, Any]]:
+    """Return the metrics of one list, with DeLong's interval of the AUC at a level."""
+    entries = {name: _entry(sample.value(job), job[1]) for name, job in jobs.items()}
+    for name, (core, _) in jobs.items():
+        if level is not None and has_delong(sample, core):
+            areas, covariance = delong([sample])
+            low, high = normal_interval(areas[0], covariance[0, 0], level, 0.0, 1.0)
+            entries[name] |= {"low": low, "high": high, "method": "delong"}
+    return entries
 
 
-def delong_interval(sample: ListSample, level: float) -> tuple[float, float]:
-    """Interval of the AUC of one sample."""
-    areas, covariance = _delong([sample])
-    return normal_interval(float(areas[0]), float(covariance[0, 0]), level, 0.0, 1.0)
+def _table_entries(sample: TableSample, jobs: dict[str, Job]) -> dict[str, dict[str, Any]]:
+    """Return the metrics of queries or grades."""
+    entries = {}
+    for name, job in jobs.items():
+        values = sample.query_values(job)
+        mean, n_skipped = mean_over_queries(values, return_skipped=True)
+        entries[name] = _entry(mean, job[1])
+        if sample.rows.qid is not None:
+            entries[name] |= {"n_queries": len(values) - n_skipped, "n_skipped": n_skipped}
+    return entries
 
 
-def has_delong(sample: Any, core: Callable[..., Any]) -> bool:
-    """Whether DeLong's variance exists: the AUC, with two rows of each class."""
-    if core is not roc_auc_core:
-        return False
-    n_positives = int(np.count_nonzero(sample.rows.positive))
-    return min(n_positives, len(sample.rows.positive) - n_positives) > 1
+def _add_bootstrap(
+    entries: dict[str, dict[str, Any]], sample: Any, jobs: dict[str, Job], how: Resampling
+) -> None:
+    """Fill in the intervals that are missing; every resample is drawn once for all metrics."""
+    waiting = [name for name in jobs if entries[name]["method"] is None]
+    if waiting:
+        drawn = how.draw(sample, [jobs[name] for name in waiting])
+        for name, values in zip(waiting, drawn, strict=True):
+            low, high = percentiles(values, how.level)
+            entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
 
 
-def _choose(method: str, samples: list[Any], core: Callable[..., Any]) -> str:
-    """Resolve `method` for a metric."""
-    check_choice(method, "method", METHODS)
-    if method == "delong" and core is not roc_auc_core:
-        raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
-    if method != "auto":
-        return method
-    return "delong" if has_delong(samples[0], core) else "bootstrap"
+def _entry(value: float, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one metric without an interval, in types that JSON knows."""
+    settings = to_jsonable(parameters)
+    return {
+        "value": float(value),
+        "low": None,
+        "high": None,
+        "method": None,
+        "parameters": settings,
+    }
+
+
+def _choose_metrics(
+    metrics: Iterable[str] | None, y_true: Any, pos_label: Any, qid: Any
+) -> list[Metric]:
+    """Return the named metrics, or all that fit the labels and queries."""
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    if metrics is not None:
+        named = [find_metric(name) for name in dict.fromkeys(metrics)]
+        for metric in named:
+            if metric is None:
+                raise TypeError("metrics must be names of metrics, see toprank.metrics.METRICS.")
+            if qid is None and metric.list_core is None and not metric.graded:
+                raise ValueError(f"{metric.name} is a mean over queries: pass qid.")
+        return named  # type: ignore[return-value]
+    graded = is_graded(y_true, pos_label)
+    return [metric for metric in METRICS.values() if _fits(metric, graded, qid is not None)]
+
+
+def _fits(metric: Metric, graded: bool, queries: bool) -> bool:
+    """Return whether a metric says something on such data."""
+    if metric.signed:  # on two classes these only repeat the AUC and the precision at k
+        return graded
+    if metric.list_core is None or graded:
+        return metric.takes_queries and (queries or metric.graded)
+    return True
+
+
+def _check_parameters(
+    parameters: Mapping[str, Mapping[str, Any]] | None, chosen: list[Metric]
+) -> dict[str, dict[str, Any]]:
+    """Return the full parameters of each metric; those of a metric that is not chosen raise."""
+    given = dict(parameters or {})
+    unknown = sorted(set(given) - {metric.name for metric in chosen})
+    if unknown:
+        raise ValueError(f"parameters names {unknown[0]!r}, which is not among the metrics.")
+    return {metric.name: metric.parameters(dict(given.get(metric.name, {}))) for metric in chosen}
+
+
+# -- intervals and tests ------------------------------------------------------------------------------
 
 
 def percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Percentile interval of bootstrap values."""
+    """Return the percentile interval of bootstrap values."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
+def bootstrap_interval(
+    value: float, resampled: np.ndarray, level: float = 0.95
+) -> tuple[float, float, float, float]:
+    """Percentile interval of resampled values and the p-value of a value of zero.
+
+    The p-value is twice the smaller share of resamples on either side of zero, with the data itself
+    counted as one more resample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, low, high, p = bootstrap_interval(0.5, np.linspace(0.01, 1, 99))
+    >>> round(low, 3), round(high, 3), p
+    (0.035, 0.975, 0.02)
+    """
+    low, high = percentiles(resampled, level)
+    tail = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
+    p_value = min(1.0, 2.0 * (int(tail) + 1) / (len(resampled) + 1))
+    return float(value), low, high, p_value
+
+
+def corrected_interval(
+    values: Any, test_share: float, level: float = 0.95
+) -> tuple[float, float, float, float]:
+    r"""Mean over splits that share training rows, its interval, and the p-value of a mean of zero.
+
+    Values of different splits are not independent: their training sets overlap. Nadeau and Bengio
+    (2003, Inference for the generalization error, Machine Learning 52) put the correlation at the
+    share of rows that is tested, which for J splits with test sets of :math:`n_2` rows and training
+    sets of :math:`n_1` gives the mean a variance of
+
+    .. math:: \left(\frac1J + \frac{n_2}{n_1}\right) s^2,
+
+    with :math:`s^2` the sample variance, and Student's t with J - 1 degrees of freedom. Bouckaert and
+    Frank (2004) use the same for repeated cross-validation, as is done here.
+
+    Parameters
+    ----------
+    values : array of shape (n_splits,)
+        A metric, or a difference of two models, on each split.
+    test_share : float
+        :math:`n_2 / n_1`; the mean over the splits.
+    level : float, default=0.95
+
+    Returns
+    -------
+    mean, low, high, p_value : float
+        With fewer than two values the interval is everything, and the p-value 1.
+
+    Examples
+    --------
+    >>> [round(v, 3) for v in corrected_interval([0.1, 0.2, 0.3, 0.2], 0.25)]
+    [0.2, 0.016, 0.384, 0.041]
+    """
+    from scipy import stats  # slow to import, and only needed here
+
+    values = np.asarray(values, dtype=np.float64)
+    count = len(values)
+    mean = float(values.mean())
+    if count < 2:
+        return mean, -np.inf, np.inf, 1.0
+    spread = float(values.std(ddof=1))
+    if spread <= 1e-15 * max(1.0, abs(mean)):  # the same on every split
+        return (0.0, 0.0, 0.0, 1.0) if abs(mean) < 1e-15 else (mean, mean, mean, 0.0)
+    error = spread * float(np.sqrt(1 / count + test_share))
+    half = float(stats.t.ppf((1 + level) / 2, count - 1)) * error
+    p_value = 2 * float(stats.t.sf(abs(mean) / error, count - 1))
+    return mean, mean - half, mean + half, p_value
+
+
+def holm(p_values: Any) -> np.ndarray:
+    """P-values adjusted for their number by Holm's step-down rule (1979).
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on; an adjusted value is never
+    below that of a smaller one. Calling those below alpha real keeps the chance of even one false
+    call below alpha, however the tests depend on one another.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p_values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)
+    stepped = np.minimum(1.0, np.maximum.accumulate(factors * p_values[order]))
+    adjusted = np.empty_like(stepped)
+    adjusted[order] = stepped
+    return adjusted
+
+
+def verdict(difference: float, p_value: float, level: float = 0.95) -> str:
+    """Say "better", "worse" or "cannot tell".
+
+    Examples
+    --------
+    >>> verdict(0.02, 0.01), verdict(-0.02, 0.01), verdict(0.02, 0.2)
+    ('better', 'worse', 'cannot tell')
+    """
+    if not p_value <= 1 - level or difference == 0:
+        return "cannot tell"
+    return "better" if difference > 0 else "worse"
+
+
 def check_level(level: Any) -> float:
-    """A confidence level between 0 and 1."""
+    """Return a confidence level between 0 and 1."""
     if not 0.0 < float(level) < 1.0:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}.")
     return float(level)
 
 
 def check_resamples(n_resamples: Any) -> int:
-    """At least one resample."""
+    """Return a number of resamples, at least one."""
     if int(n_resamples) != n_resamples or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number of at least 1, got {n_resamples!r}.")
     return int(n_resamples)
+
+
+# -- DeLong -------------------------------------------------------------------------------------------
+
+
+def delong(samples: Sequence[ListSample]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the AUC of lists of scores of the same rows, and the covariance of these AUCs.
+
+    DeLong, DeLong and Clarke-Pearson (1988); the structural components are read off each ranked list
+    in the time of a sort, as in Sun and Xu (2014). A row of weight w is one observation that counts w times
+    in the mean: with ``v = w / sum(w)``, each class adds ``n/(n-1) * sum of (v * (V - AUC))**2``, which is
+    DeLong's variance when all weights are equal.
+    """
+    rows = samples[0].rows
+    components = [structural_components(sample.ranked, rows.positive) for sample in samples]
+    areas, covariance = np.zeros(len(samples)), np.zeros((len(samples),) * 2)
+    for side, members in enumerate((rows.positive, ~rows.positive)):
+        values = np.stack([component[side] for component in components])
+        n_rows = values.shape[1]
+        if n_rows < 2:
+            raise ValueError(
+                "DeLong's variance needs at least two rows of each class: "
+                "use method='bootstrap', or more data."
+            )
+        weight = np.ones(n_rows) if rows.weight is None else rows.weight[members]
+        share = weight / weight.sum()
+        areas = values @ share
+        centred = (values - areas[:, None]) * share
+        covariance += n_rows / (n_rows - 1) * (centred @ centred.T)
+    return areas, covariance
+
+
+def structural_components(
+    ranked: RankedList, positive: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of the other class that each row is on the right side of; ties count half.
+
+    Returns one value per positive row (negatives below it) and one per negative row (positives
+    above it), both in the order in which the rows were given.
+    """
+    sizes = np.diff(ranked.ends, prepend=0)
+    group = np.empty(ranked.n_rows, dtype=np.int64)
+    group[ranked.order] = np.repeat(np.arange(ranked.n_groups), sizes)
+    negatives_above = (ranked.negatives + np.append(0.0, ranked.negatives[:-1])) / 2
+    positives_above = (ranked.positives + np.append(0.0, ranked.positives[:-1])) / 2
+    of_positives = 1 - (negatives_above / ranked.total_negatives)[group[positive]]
+    of_negatives = (positives_above / ranked.total_positives)[group[~positive]]
+    return of_positives, of_negatives
+
+
+def normal_interval(
+    value: float, variance: float, level: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return the normal interval around a value, cut at the ends of its range."""
+    reach = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(max(variance, 0.0)))
+    return max(value - reach, low), min(value + reach, high)
+
+
+def normal_p_value(difference: float, variance: float) -> float:
+    """Return the two-sided p-value of no difference; without any variance it is 0 or 1."""
+    if variance > 1e-20:
+        return 2 * NormalDist().cdf(-abs(difference) / variance**0.5)
+    return 1.0 if abs(difference) < 1e-12 else 0.0
+
+
+def _compare_delong(sample_a: ListSample, sample_b: ListSample, level: float) -> Comparison:
+    """Compare two correlated AUCs by a normal test."""
+    areas, covariance = delong([sample_a, sample_b])
+    difference = float(areas[0] - areas[1])
+    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    low, high = normal_interval(difference, variance, level, -1.0, 1.0)
+    p_value = normal_p_value(difference, variance)
+    return Comparison(difference, low, high, p_value, *map(float, areas), level, "delong")
+
+
+def has_delong(sample: Any, core: Callable[..., Any]) -> bool:
+    """Return whether DeLong's variance exists: the AUC, with two rows of each class."""
+    if core is not roc_auc_core:
+        return False
+    n_positives = int(np.count_nonzero(sample.rows.positive))
+    return min(n_positives, len(sample.rows.positive) - n_positives) > 1
+
+
+def _choose_method(method: str, sample: Any, core: Callable[..., Any]) -> str:
+    """Resolve `method` for a metric."""
+    check_choice(method, "method", METHODS)
+    if method == "delong" and core is not roc_auc_core:
+        raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
+    if method != "auto":
+        return method
+    return "delong" if has_delong(sample, core) else "bootstrap"

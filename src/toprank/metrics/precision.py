@@ -1,4 +1,4 @@
-"""Precision along the list: averages over ranks, areas, and the price of a recall.
+"""Precision along the list: averages over ranks, areas, and precision at a given recall.
 
 A tie group is taken whole: precision is read where a threshold can cut the list. Only
 :func:`mean_precision` looks inside tie groups, where it takes the expected value over their orders.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics._lists import Staircase, staircase
+from toprank.metrics.steps import Staircase, staircase
 from toprank.validation import check_share
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 
+@fill_docstring
 def average_precision(
     y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
 ) -> float:
@@ -32,14 +34,8 @@ def average_precision(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,)
-        Labels of two classes.
-    scores : array-like of shape (n_rows,)
-        Finite scores, higher for rows more likely positive.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
-    pos_label : label, optional
-        The positive class; by default the greater of the two labels.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -59,6 +55,7 @@ def average_precision_core(stairs: Staircase) -> float:
     return _kernels.precision_sum(*stairs.steps)
 
 
+@fill_docstring
 def recall_precision_area(
     y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
 ) -> float:
@@ -73,8 +70,8 @@ def recall_precision_area(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`average_precision`.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -94,6 +91,7 @@ def recall_precision_area_core(stairs: Staircase) -> float:
     return _kernels.interpolated_precision_area(*stairs.steps)
 
 
+@fill_docstring
 def mean_precision(
     y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
 ) -> float:
@@ -106,8 +104,8 @@ def mean_precision(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`average_precision`.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -127,6 +125,7 @@ def mean_precision_core(stairs: Staircase) -> float:
     return _kernels.precision_over_lengths(*stairs.steps)
 
 
+@fill_docstring
 def precision_at_recall(
     y_true: Any,
     scores: Any,
@@ -139,10 +138,10 @@ def precision_at_recall(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`average_precision`.
+    %(metric_input)s
     recall : float, default=0.8
         Share of the positives to catch, in (0, 1].
+    %(metric_options)s
 
     Returns
     -------
@@ -160,10 +159,11 @@ def precision_at_recall(
 
 def precision_at_recall_core(stairs: Staircase, *, recall: float = 0.8) -> float:
     """Highest precision of a ranked list at a recall or beyond."""
-    needed = check_share(recall, "recall") * stairs.positives
+    needed = check_share(recall, "recall") * stairs.total_positives
     return _kernels.best_precision(*stairs.steps, needed)
 
 
+@fill_docstring
 def recall_at_precision(
     y_true: Any,
     scores: Any,
@@ -176,10 +176,10 @@ def recall_at_precision(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`average_precision`.
+    %(metric_input)s
     precision : float, default=0.5
         Smallest precision allowed, in (0, 1].
+    %(metric_options)s
 
     Returns
     -------
@@ -198,4 +198,4 @@ def recall_at_precision(
 def recall_at_precision_core(stairs: Staircase, *, precision: float = 0.5) -> float:
     """Highest recall of a ranked list at a precision or better."""
     needed = check_share(precision, "precision")
-    return _kernels.best_recall(*stairs.steps, needed) / stairs.positives
+    return _kernels.best_recall(*stairs.steps, needed) / stairs.total_positives

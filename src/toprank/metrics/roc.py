@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics._lists import Staircase, staircase
+from toprank.metrics.steps import Staircase, staircase
 from toprank.validation import (
     check_choice,
     check_labels,
@@ -25,6 +26,7 @@ from toprank.validation import (
 __all__ = ["partial_auc", "preference_auc", "roc_auc", "two_way_partial_auc"]
 
 
+@fill_docstring
 def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None) -> float:
     """Area under the ROC curve.
 
@@ -33,14 +35,8 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,)
-        Labels of two classes.
-    scores : array-like of shape (n_rows,)
-        Finite scores, higher for rows more likely positive.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
-    pos_label : label, optional
-        The positive class; by default the greater of the two labels.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -57,10 +53,11 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
 
 def roc_auc_core(stairs: Staircase) -> float:
     """Area under the ROC curve of a ranked list."""
-    area = _kernels.roc_area(*stairs.steps, 0.0, stairs.negatives, 0.0)
-    return area / (stairs.positives * stairs.negatives)
+    area = _kernels.roc_area(*stairs.steps, 0.0, stairs.total_negatives, 0.0)
+    return area / (stairs.total_positives * stairs.total_negatives)
 
 
+@fill_docstring
 def partial_auc(
     y_true: Any,
     scores: Any,
@@ -74,14 +71,14 @@ def partial_auc(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`roc_auc`.
+    %(metric_input)s
     fpr : tuple (a, b), default=(0, 0.1)
         Range of false positive rates, 0 <= a < b <= 1.
     standardize : {None, "mcclish"}, default=None
         With "mcclish", map the area A so that chance gives 1/2 and a perfect order 1
         (McClish 1989): ``(1 + (A - m) / (1 - m)) / 2``, where ``m = (a + b) / 2`` is the
         area of the diagonal.
+    %(metric_options)s
 
     Returns
     -------
@@ -113,6 +110,7 @@ def partial_auc_core(
     return (1 + (area - chance) / (1 - chance)) / 2
 
 
+@fill_docstring
 def two_way_partial_auc(
     y_true: Any,
     scores: Any,
@@ -131,12 +129,12 @@ def two_way_partial_auc(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`roc_auc`.
+    %(metric_input)s
     fpr : tuple (a, b), default=(0, 0.3)
         Range of false positive rates.
     min_tpr : float, default=0.5
         Smallest true positive rate of interest, in [0, 1).
+    %(metric_options)s
 
     Returns
     -------
@@ -163,7 +161,7 @@ def two_way_partial_auc_core(
 
 def _clipped_area(stairs: Staircase, low: float, high: float, floor: float) -> float:
     """Area over `floor` between two false positive rates, divided by their distance."""
-    positives, negatives = stairs.positives, stairs.negatives
+    positives, negatives = stairs.total_positives, stairs.total_negatives
     area = _kernels.roc_area(*stairs.steps, low * negatives, high * negatives, floor * positives)
     return area / (positives * negatives * (high - low))
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn import config_context
 from sklearn.metrics import make_scorer
 
-from toprank.metrics._registry import METRICS
+from toprank.metrics.registry import METRICS
 from toprank.metrics.roc import preference_auc
 
 __all__ = ["SCORERS", "get_scorer"]

@@ -1,4 +1,4 @@
-"""The top of the list: what a short list holds, and how long it must be.
+"""Metrics of the top of the list: what a short list holds, and how long it must be.
 
 Lengths are in units of weight, so that a row of weight 2 fills two places. A cut inside a tie group
 takes the expected share of each class unless told otherwise.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toprank.metrics import _kernels, _query_kernels
-from toprank.metrics._lists import QueryTable, Staircase, mean_over_queries, query_table, staircase
+from toprank.docstrings import fill_docstring
+from toprank.metrics import _kernels
+from toprank.metrics.queries import QueryTable, mean_over_queries, query_table
+from toprank.metrics.steps import Staircase, staircase
 from toprank.validation import check_choice, check_length, check_share
 
 __all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "precision_at_k"]
@@ -17,6 +19,7 @@ __all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "pre
 TIES = ("split", "group")
 
 
+@fill_docstring
 def pos_at_top(
     y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
 ) -> float:
@@ -24,14 +27,8 @@ def pos_at_top(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,)
-        Labels of two classes.
-    scores : array-like of shape (n_rows,)
-        Finite scores, higher for rows more likely positive.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights >= 0: weight 2 is the row twice, weight 0 the row absent.
-    pos_label : label, optional
-        The positive class; by default the greater of the two labels.
+    %(metric_input)s
+    %(metric_options)s
 
     Returns
     -------
@@ -48,9 +45,10 @@ def pos_at_top(
 
 def pos_at_top_core(stairs: Staircase) -> float:
     """Positives of a ranked list above its first negative."""
-    return _kernels.top_positives(*stairs.steps) / stairs.positives
+    return _kernels.top_positives(*stairs.steps) / stairs.total_positives
 
 
+@fill_docstring
 def precision_at_k(
     y_true: Any,
     scores: Any,
@@ -67,18 +65,16 @@ def precision_at_k(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,)
-        Labels of two classes; with `qid` also graded labels, positive above 0.
-    scores, sample_weight, pos_label
-        As in :func:`pos_at_top`.
+    %(metric_input)s
     k : float, optional
         Length of the list, from 1 to the number of rows (their weight, when weighted). By default
         the number of positives: precision, recall and F1 are then the same.
     qid : array-like of shape (n_rows,), optional
         Query of each row: the mean over the queries that have a positive. A query of fewer than k
-        rows is filled up with negatives, as trec_eval does.
-    return_skipped : bool, default=False
-        With `qid`, return also how many queries were left out.
+        rows is filled up with negatives, as trec_eval does. Labels may then be grades, positive above
+        0.
+    %(metric_options)s
+    %(metric_skipped)s
 
     Returns
     -------
@@ -102,7 +98,7 @@ def precision_at_k(
 
 def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
     """Precision of the first k rows of a ranked list."""
-    size = stairs.positives if k is None else check_length(k)
+    size = stairs.total_positives if k is None else check_length(k)
     if size > stairs.total * (1 + 1e-12):
         raise ValueError(f"k is out of range: k={k!r}, but there are only {stairs.total:g} rows.")
     return _kernels.list_point(*stairs.steps, size, False)[0] / size
@@ -110,9 +106,11 @@ def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
 
 def precision_at_k_queries(table: QueryTable, *, k: float | None = None) -> Any:
     """Precision of the first k rows of each query."""
-    return _query_kernels.query_precision(*table.steps, 0.0 if k is None else check_length(k))
+    size = 0.0 if k is None else check_length(k)
+    return _kernels.query_values(*table.steps, _kernels.PRECISION, size)
 
 
+@fill_docstring
 def hit_rate(
     y_true: Any,
     scores: Any,
@@ -125,11 +123,11 @@ def hit_rate(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`pos_at_top`.
+    %(metric_input)s
     top : float, default=0.1
         Length of the list as a share of all rows, in (0, 1]. A fraction of a row at its end counts
         as that fraction.
+    %(metric_options)s
 
     Returns
     -------
@@ -150,6 +148,7 @@ def hit_rate_core(stairs: Staircase, *, top: float = 0.1) -> float:
     return _kernels.list_point(*stairs.steps, size, False)[0] / size
 
 
+@fill_docstring
 def local_auc(
     y_true: Any,
     scores: Any,
@@ -167,13 +166,13 @@ def local_auc(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`pos_at_top`.
+    %(metric_input)s
     top : float, default=0.2
         The share u, in (0, 1].
     ties : {"split", "group"}, default="split"
         When the cut falls inside a tie group: interpolate on the curve, or count the whole group
         (the value can then exceed u/p).
+    %(metric_options)s
 
     Returns
     -------
@@ -194,9 +193,12 @@ def local_auc_core(stairs: Staircase, *, top: float = 0.2, ties: str = "split") 
     size = check_share(top, "top") * stairs.total
     whole = check_choice(ties, "ties", TIES) == "group"
     found, passed, area = _kernels.list_point(*stairs.steps, size, whole)
-    return (found * (stairs.negatives - passed) + area) / (stairs.positives * stairs.negatives)
+    return (found * (stairs.total_negatives - passed) + area) / (
+        stairs.total_positives * stairs.total_negatives
+    )
 
 
+@fill_docstring
 def list_length_for_recall(
     y_true: Any,
     scores: Any,
@@ -212,12 +214,12 @@ def list_length_for_recall(
 
     Parameters
     ----------
-    y_true, scores, sample_weight, pos_label
-        As in :func:`pos_at_top`.
+    %(metric_input)s
     recall : float, default=0.8
         Share of the positives to catch, in (0, 1].
     as_share : bool, default=False
         Return the share of all rows instead of their number (their weight, when weighted).
+    %(metric_options)s
 
     Returns
     -------
@@ -237,6 +239,6 @@ def list_length_for_recall_core(
     stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
 ) -> float:
     """Length of the shortest list with a recall."""
-    needed = check_share(recall, "recall") * stairs.positives
+    needed = check_share(recall, "recall") * stairs.total_positives
     length = _kernels.length_for_positives(*stairs.steps, needed)
     return length / stairs.total if as_share else length

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank import metrics
-from toprank.metrics._bootstrap import seed_of
+from toprank.metrics.bootstrap import seed_of
 from toprank.metrics.intervals import check_level, check_resamples, percentiles
 from toprank.report.curves import FALSE_POSITIVE_RATES, RECALLS, band, curve_points, other_curves
 from toprank.report.frames import alert_rows, importance_rows, top_rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank import metrics
-from toprank.metrics._bootstrap import ListSample
+from toprank.metrics.bootstrap import ListSample
 from toprank.metrics.intervals import _delong, percentiles
 from toprank.metrics.precision import average_precision_core
 from toprank.report.resamples import Resampler, n_affordable

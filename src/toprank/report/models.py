@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import METRICS
-from toprank.metrics._bootstrap import ListSample
+from toprank.metrics.bootstrap import ListSample
 from toprank.metrics.intervals import percentiles
 from toprank.report.rows import ReportRows
 from toprank.validation import BinaryRows

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics._bootstrap import Job
+from toprank.metrics.bootstrap import Job
 from toprank.metrics._lists import Staircase
 from toprank.ranking import RankedList
 from toprank.report.curves import FALSE_POSITIVE_RATES, RECALLS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import METRICS
-from toprank.metrics._bootstrap import Job, ListSample
+from toprank.metrics.bootstrap import Job, ListSample
 from toprank.validation import BinaryRows
 
 __all__ = ["NAMES", "Part", "figures_of", "resampled_figures"]

@@ -1,4 +1,4 @@
-"""The list of metrics that drives intervals, reports, scorers and tests."""
+"""The registry of metrics: it drives intervals, reports, scorers and tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics import classes, gain, precision, roc, top
-from toprank.metrics._bootstrap import CustomSample, ListSample, TableSample
+from toprank.metrics import precision, queries, roc, top
+from toprank.metrics.bootstrap import CustomSample, Job, ListSample, TableSample
 from toprank.validation import (
     binary_rows,
     check_labels,
@@ -20,7 +20,7 @@ from toprank.validation import (
     graded_rows,
 )
 
-__all__ = ["METRICS", "Metric"]
+__all__ = ["METRICS", "Metric", "find_metric"]
 
 Sample = ListSample | TableSample | CustomSample
 
@@ -31,13 +31,13 @@ class Metric:
 
     Attributes
     ----------
-    name, summary : str
     function : callable
         The public function of raw arrays.
+    summary : str
     list_core : callable or None
-        Computes it on the staircase of one list of two classes.
+        Computes it on the `Staircase` of one list of two classes.
     query_core : callable or None
-        Computes it for each query of a table.
+        Computes it for each query of a `QueryTable`.
     graded : bool
         Whether `query_core` also takes a single list with more than two labels.
     signed : bool
@@ -45,9 +45,8 @@ class Metric:
     greater_is_better : bool
     """
 
-    name: str
-    summary: str
     function: Callable[..., Any]
+    summary: str
     list_core: Callable[..., Any] | None = None
     query_core: Callable[..., Any] | None = None
     graded: bool = False
@@ -55,8 +54,22 @@ class Metric:
     greater_is_better: bool = True
 
     @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
     def takes_queries(self) -> bool:
         return self.query_core is not None
+
+    def list_job(self, **given: Any) -> Job:
+        """Return what a `ListSample` runs: the function of one list, and all its parameters."""
+        assert self.list_core is not None
+        return self.list_core, self.parameters(given)
+
+    def query_job(self, **given: Any) -> Job:
+        """Return what a `TableSample` runs: the function of all queries, and all its parameters."""
+        assert self.query_core is not None
+        return self.query_core, self.parameters(given)
 
     def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
         """Parameters of the metric with their defaults; unknown ones raise."""
@@ -75,114 +88,85 @@ class Metric:
 
 
 _ALL = (
-    Metric("roc_auc", "area under the ROC curve", roc.roc_auc, roc.roc_auc_core),
+    Metric(roc.roc_auc, "area under the ROC curve", roc.roc_auc_core),
     Metric(
-        "average_precision",
-        "mean precision at the ranks of the positives",
         precision.average_precision,
+        "mean precision at the ranks of the positives",
         precision.average_precision_core,
     ),
     Metric(
-        "recall_precision_area",
-        "exact area under the recall-precision curve",
         precision.recall_precision_area,
+        "exact area under the recall-precision curve",
         precision.recall_precision_area_core,
     ),
+    Metric(top.pos_at_top, "share of positives above every negative", top.pos_at_top_core),
     Metric(
-        "pos_at_top",
-        "share of positives above every negative",
-        top.pos_at_top,
-        top.pos_at_top_core,
-    ),
-    Metric(
-        "precision_at_k",
-        "share of positives among the first k rows",
         top.precision_at_k,
+        "share of positives among the first k rows",
         top.precision_at_k_core,
         top.precision_at_k_queries,
     ),
+    Metric(top.hit_rate, "share of positives among the first share of rows", top.hit_rate_core),
     Metric(
-        "hit_rate",
-        "share of positives among the first share of rows",
-        top.hit_rate,
-        top.hit_rate_core,
-    ),
-    Metric(
-        "partial_auc",
-        "area under the ROC curve over a range of false positive rates",
         roc.partial_auc,
+        "area under the ROC curve over a range of false positive rates",
         roc.partial_auc_core,
     ),
     Metric(
-        "two_way_partial_auc",
-        "area under the ROC curve over a range of false positive rates and above a recall",
         roc.two_way_partial_auc,
+        "area under the ROC curve over a range of false positive rates and above a recall",
         roc.two_way_partial_auc_core,
     ),
+    Metric(top.local_auc, "area under the ROC curve of the best share of rows", top.local_auc_core),
     Metric(
-        "local_auc",
-        "area under the ROC curve of the best share of rows",
-        top.local_auc,
-        top.local_auc_core,
-    ),
-    Metric(
-        "mean_precision",
-        "mean precision over all list lengths",
         precision.mean_precision,
+        "mean precision over all list lengths",
         precision.mean_precision_core,
     ),
     Metric(
-        "precision_at_recall",
-        "best precision at a recall",
         precision.precision_at_recall,
+        "best precision at a recall",
         precision.precision_at_recall_core,
     ),
     Metric(
-        "recall_at_precision",
-        "best recall at a precision",
         precision.recall_at_precision,
+        "best recall at a precision",
         precision.recall_at_precision_core,
     ),
     Metric(
-        "list_length_for_recall",
-        "rows to check for a recall",
         top.list_length_for_recall,
+        "rows to check for a recall",
         top.list_length_for_recall_core,
         greater_is_better=False,
     ),
     Metric(
-        "ndcg",
+        queries.ndcg,
         "normalised discounted cumulative gain",
-        gain.ndcg,
-        gain.ndcg_core,
-        gain.ndcg_queries,
+        queries.ndcg_core,
+        queries.ndcg_queries,
         graded=True,
     ),
     Metric(
-        "mean_average_precision",
+        queries.mean_average_precision,
         "mean over queries of average precision",
-        gain.mean_average_precision,
-        query_core=gain.average_precision_queries,
+        query_core=queries.average_precision_queries,
     ),
     Metric(
-        "mean_reciprocal_rank",
+        queries.mean_reciprocal_rank,
         "mean over queries of 1 / rank of the first positive",
-        gain.mean_reciprocal_rank,
-        query_core=gain.reciprocal_rank_queries,
+        query_core=queries.reciprocal_rank_queries,
     ),
     Metric(
-        "multiclass_auc",
+        queries.multiclass_auc,
         "AUC averaged over the classes",
-        classes.multiclass_auc,
-        query_core=classes.multiclass_auc_queries,
+        query_core=queries.multiclass_auc_queries,
         graded=True,
         signed=True,
     ),
     Metric(
-        "multiclass_precision",
+        queries.multiclass_precision,
         "precision averaged over the classes",
-        classes.multiclass_precision,
-        query_core=classes.multiclass_precision_queries,
+        query_core=queries.multiclass_precision_queries,
         graded=True,
         signed=True,
     ),
@@ -193,7 +177,7 @@ _BY_FUNCTION = {metric.function: metric for metric in _ALL}
 
 
 def find_metric(metric: str | Callable[..., Any]) -> Metric | None:
-    """Registered metric of a name or a function; None for any other function."""
+    """Return the registered metric of a name or a function; None for any other function."""
     if isinstance(metric, str):
         if metric not in METRICS:
             raise ValueError(f"Unknown metric {metric!r}. Known: {', '.join(METRICS)}.")
@@ -211,39 +195,38 @@ def prepare(
     pos_label: Any,
     qid: Any,
     parameters: dict[str, Any],
-) -> tuple[Sample, tuple[Callable[..., Any], dict[str, Any]]]:
+) -> tuple[Sample, Job]:
     """Check the data once for a metric and return it with the function to run on it."""
     known = find_metric(metric)
     if known is None:
+        assert callable(metric)
         sample = custom_sample(y_true, scores, sample_weight, pos_label, qid)
-        return sample, (metric, dict(parameters))  # type: ignore[return-value]
-    full = known.parameters(parameters)
+        return sample, (metric, dict(parameters))
     if takes_list(known, y_true, pos_label, qid):
         if qid is not None:
             raise ValueError(f"{known.name} ranks all rows as one list: it takes no qid.")
-        return ListSample(binary_rows(y_true, scores, sample_weight, pos_label)), (
-            known.list_core,  # type: ignore[return-value]
-            full,
-        )
+        job = known.list_job(**parameters)
+        return ListSample(binary_rows(y_true, scores, sample_weight, pos_label)), job
     if qid is None and not known.graded:
         raise ValueError(f"{known.name} is a mean over queries: pass qid.")
+    job = known.query_job(**parameters)
     rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=known.signed)
-    return TableSample(rows), (known.query_core, full)  # type: ignore[return-value]
+    return TableSample(rows), job
 
 
 def custom_sample(
     y_true: Any, scores: Any, sample_weight: Any, pos_label: Any, qid: Any
 ) -> CustomSample:
-    """Rows for a function that is not in the registry."""
+    """Check the rows for a function that is not in the registry."""
     labels, values = check_labels(y_true), np.asarray(scores)
     check_lengths(y_true=labels, scores=values, sample_weight=sample_weight, qid=qid)
     weight = None
     if sample_weight is not None:
         check_weight(sample_weight, len(labels))
         weight = np.asarray(sample_weight, dtype=np.float64)
-    queries = None if qid is None else check_queries(qid)
+    checked = None if qid is None else check_queries(qid)
     fixed = {} if pos_label is None else {"pos_label": pos_label}
-    return CustomSample(labels, values, weight, queries, fixed)
+    return CustomSample(labels, values, weight, checked, fixed)
 
 
 def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:
