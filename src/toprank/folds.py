@@ -174,7 +174,7 @@ def _count_folds(n_splits: int, positive: np.ndarray, groups: np.ndarray | None,
     if min(n_positives, n_negatives) < 2:
         raise ValueError(
             f"at least 2 {unit} of each class are needed, one to train on while the other is tested; "
-            f"there are {n_positives} with positives and {n_negatives} with negatives"
+            f"found {n_positives} for the positives and {n_negatives} for the negatives"
         )
     return min(n_splits, n_positives, n_negatives)
 
