@@ -346,9 +346,11 @@ def fit_arguments(
         if value is None:
             continue
         if fit_takes(estimator, name):
-            if np.ndim(value) > 0:
-                value = np.asarray(value) if rows is None else np.asarray(value)[rows]
-            arguments[prefix + name] = value
+            values = np.asarray(value)
+            if values.ndim == 0:  # such as gap
+                arguments[prefix + name] = value
+            else:
+                arguments[prefix + name] = values if rows is None else values[rows]
         elif not skip_unknown:
             raise ValueError(
                 f"{type(last).__name__} takes no {name}, so it cannot be fitted with one; "

@@ -67,17 +67,17 @@ def test_the_average_precision_that_fit_prints(folder, tmp_path):
     assert printed == pytest.approx(expected)
 
 
-def test_a_model_that_does_not_scale_learns_from_a_draw(monkeypatch, tmp_path, folder):
+def test_a_model_that_does_not_scale_learns_from_a_sample(monkeypatch, tmp_path, folder):
     small = selection_models.Candidate("TreeRank", "capped", {}, 100)
     monkeypatch.setitem(selection_models.MODELS, "treerank", small)
     result = run("fit", folder / "early.csv", *ROLES, "--model", "treerank", "--folds", 2,
                  "--out", tmp_path / "m.toprank")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     n_positives = rows()["is_fraud"].sum()
-    assert f"a draw of the others, {n_positives + 100} of 400 rows" in result.stderr
+    assert f"a sample of the others, {n_positives + 100} of 400 rows" in result.stderr
     model = toprank.load(tmp_path / "m.toprank")
     assert type(model.estimator_).__name__ == "TreeRank"
-    # probabilities are those of all rows, not of the draw
+    # probabilities are those of all rows, not of the sample
     probability = model.predict_proba(rows()[FEATURES])[:, 1]
     assert probability.mean() == pytest.approx(rows()["is_fraud"].mean(), abs=0.1)
 
