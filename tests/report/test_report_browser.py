@@ -9,7 +9,7 @@ import pytest
 from report_cases import FORMULA, HOSTILE
 
 from toprank.report.figures import build_figures
-from toprank.report.texts import page_texts
+from toprank.report.text import page_texts
 
 KEYS = ("hits", "precision", "recall", "false_alarms", "money")
 READY = "document.documentElement.dataset.plots"

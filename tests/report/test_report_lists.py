@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from toprank import metrics, report
-from toprank.report.lists import check_list_lengths, count_interval, length_grid
-from toprank.report.resamples import Path, Resampler, n_affordable
+from toprank.metrics.bootstrap import ListSample, affordable_resamples
+from toprank.metrics.steps import CumulativeCounts, Staircase
+from toprank.report.evaluate import check_list_lengths, count_interval, length_grid
+from toprank.validation import BinaryRows
 
 TINY = st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=2, max_size=6).filter(
     lambda rows: len({positive for positive, _ in rows}) == 2
@@ -28,24 +30,28 @@ def test_observed_lists_are_means_over_all_orders_of_ties(rows):
     positive = np.array([row[0] for row in rows])
     scores = np.array([row[1] for row in rows], dtype=float)
     value = np.arange(len(rows)) + 1.0
-    path = Resampler.of(positive, scores, value=value).observed()
+    sample = ListSample(BinaryRows(positive, scores, None))
+    passed = CumulativeCounts.of(sample.stairs)
+    sums = sample.step_sums(value[positive])
     for length in range(1, len(rows) + 1):
         at = np.array([float(length)])
-        assert path.hits(at)[0] == pytest.approx(naive.hits_by_orders(positive, scores, length))
-        assert path.caught(at)[0] == pytest.approx(
+        assert passed.positives_among(at)[0] == pytest.approx(
+            naive.hits_by_orders(positive, scores, length)
+        )
+        assert passed.sum_among(at, sums)[0] == pytest.approx(
             naive.money_by_orders(positive, scores, value, length)
         )
 
 
 @given(TINY, st.floats(0, 1), st.floats(0.01, 1))
-def test_curves_of_a_path_match_their_twins(rows, rate, recall):
+def test_curves_match_their_naive_versions(rows, rate, recall):
     positive = np.array([row[0] for row in rows])
     scores = np.array([row[1] for row in rows], dtype=float)
-    path = Resampler.of(positive, scores).observed()
-    assert path.true_positive_rate(np.array([rate]))[0] == pytest.approx(
+    passed = CumulativeCounts.of(ListSample(BinaryRows(positive, scores, None)).stairs)
+    assert passed.recall_at_fpr(np.array([rate]))[0] == pytest.approx(
         naive.recall_at_rate(positive, scores, rate)
     )
-    assert path.precision(np.array([recall]))[0] == pytest.approx(
+    assert passed.precision_at_recall(np.array([recall]))[0] == pytest.approx(
         naive.precision_at(positive, scores, recall)
     )
 
@@ -192,9 +198,9 @@ def test_lengths_are_checked_and_cut_to_the_data():
 
 
 def test_fewer_resamples_on_large_data_but_never_few():
-    assert n_affordable(1000, 100) == 1000
-    assert n_affordable(1000, 1e9) == 200
-    assert n_affordable(50, 1e9) == 50
+    assert affordable_resamples(1000, 100) == 1000
+    assert affordable_resamples(1000, 1e9) == 200
+    assert affordable_resamples(50, 1e9) == 50
 
 
 def test_bigger_lists_count_beyond_the_longest_shown(rng):
@@ -208,8 +214,8 @@ def test_bigger_lists_count_beyond_the_longest_shown(rng):
     assert report.evaluate([0, 1], [0, 1], n_resamples=5)["bigger"] == []
 
 
-def test_path_of_an_empty_resample_step_is_still_a_path():
-    stairs = Resampler.of(np.array([True, False, True]), np.array([3.0, 2.0, 1.0])).stairs
-    empty = type(stairs)(stairs.run, np.array([0.0, 2.0]), stairs.tied, stairs.scores)
-    path = Path.of(empty)
-    assert path.precision(np.array([0.5, 1.0])).tolist() == pytest.approx([1 / 2, 2 / 3])
+def test_a_step_that_a_resample_misses_is_passed_over():
+    scores = np.array([3.0, 1.0])  # of the positives; one negative lies between them
+    stairs = Staircase(np.array([0.0, 1.0, 0.0]), np.array([0.0, 2.0]), np.zeros(2), scores)
+    precision = CumulativeCounts.of(stairs).precision_at_recall(np.array([0.5, 1.0]))
+    assert precision.tolist() == pytest.approx([1 / 2, 2 / 3])

@@ -12,9 +12,8 @@ import pytest
 from report_cases import HOSTILE, hostile_report
 
 from toprank import report
-from toprank.report import words
 from toprank.report.figures import build_figures
-from toprank.report.texts import page_texts
+from toprank.report.text import count, money, page_texts, percent
 from toprank.tables import TableError
 
 
@@ -118,19 +117,19 @@ def test_the_slider_texts_are_the_figures_of_the_dict(full):
     for place in range(0, len(texts), 37):
         column = {name: lists[name] for name in ("hits", "precision", "recall", "false_alarms")}
         shown = texts[place]
-        assert shown["precision"] == words.percent(column["precision"]["value"][place])
-        assert shown["recall"] == words.percent(column["recall"]["value"][place])
-        assert shown["hits"] == words.count(column["hits"]["value"][place])
-        assert shown["false_alarms"] == words.count(column["false_alarms"]["value"][place])
-        low, high = (words.percent(column["precision"][key][place]) for key in ("low", "high"))
+        assert shown["precision"] == percent(column["precision"]["value"][place])
+        assert shown["recall"] == percent(column["recall"]["value"][place])
+        assert shown["hits"] == count(column["hits"]["value"][place])
+        assert shown["false_alarms"] == count(column["false_alarms"]["value"][place])
+        low, high = (percent(column["precision"][key][place]) for key in ("low", "high"))
         assert shown["precision_range"] == (low if low == high else f"{low} to {high}")
-        assert shown["money"] == words.money(lists["money"]["net"]["value"][place], "$")
+        assert shown["money"] == money(lists["money"]["net"]["value"][place], "$")
         assert shown["precision"] in shown["spoken"]
 
 
 def test_every_shown_share_rounds_to_the_truth():
     for share in np.linspace(0, 1, 1001):
-        text = words.percent(share)
+        text = percent(share)
         number = float(text.strip("<>%"))
         assert abs(number - 100 * share) <= 0.5
         assert (text == "0%") == (share == 0)

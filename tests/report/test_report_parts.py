@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from report_cases import FORMULA, HOSTILE, hostile_report
 
 from toprank import metrics, report
+from toprank.formatting import to_jsonable
 from toprank.metrics import ranking_curve
-from toprank.report.history import time_blocks
-from toprank.report.models import from_comparison, holm
-from toprank.report.plain import plain
-from toprank.report.rows import check_rows
+from toprank.metrics.intervals import holm
+from toprank.report.comparisons import from_comparison, time_blocks
+from toprank.report.inputs import check_rows
 
 
 @pytest.fixture(scope="module")
@@ -295,11 +295,11 @@ def test_the_dict_is_plain_json_and_does_not_change_with_the_run(full):
     assert len(text) < 1_500_000
 
 
-def test_plain_knows_the_types_of_numpy_and_pandas():
-    thing = {1: np.float64("nan"), "a": (np.int32(3), pd.NaT, pd.Timestamp("2024-01-02"), b"x")}
-    thing["b"] = pd.DataFrame({"c": [np.inf]})
-    thing["d"] = "lone \ud800 surrogate"
-    found = plain(thing)
+def test_values_of_numpy_and_pandas_become_plain_data():
+    obj = {1: np.float64("nan"), "a": (np.int32(3), pd.NaT, pd.Timestamp("2024-01-02"), b"x")}
+    obj["b"] = pd.DataFrame({"c": [np.inf]})
+    obj["d"] = "lone \ud800 surrogate"
+    found = to_jsonable(obj)
     assert found["1"] is None
     assert found["a"][:3] == [3, None, "2024-01-02 00:00:00"]
     assert found["b"] == [{"c": None}]
@@ -315,8 +315,8 @@ def test_plain_knows_the_types_of_numpy_and_pandas():
         ({"scores_by_model": {"b": [1, 2, np.inf, 3]}}, "'b'.*infinite"),
         ({"value": [1, 2, np.nan, 4]}, "value must be"),
         ({"value": list("abcd")}, "value must be numbers"),
-        ({"time": ["yesterday"] * 4}, "time must hold"),
-        ({"time": [1, 2, np.nan, 3]}, "time has missing"),
+        ({"time": ["yesterday"] * 4}, "time holds 'yesterday' in row 1"),
+        ({"time": [1, 2, np.nan, 3]}, "time is missing in 1 rows, the first of them row 3"),
         ({"ids": [1, 2]}, "Numbers of rows differ"),
         ({"cost_of_check": -1}, "cost_of_check"),
         ({"level": 1.0}, "level"),

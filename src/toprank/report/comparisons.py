@@ -1,207 +1,280 @@
-"""Plots that set things side by side: models, stretches of time, features."""
+"""Comparisons inside a report: models on the same rows, and the model on earlier and later rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from toprank.report import words
-from toprank.report.drawing import (
-    Figure,
-    Report,
-    base_layout,
-    chance_trace,
-    short_name,
-    with_interval,
+from toprank import metrics
+from toprank.metrics import METRICS
+from toprank.metrics.bootstrap import affordable_resamples
+from toprank.metrics.intervals import (
+    Resampling,
+    bootstrap_interval,
+    delong,
+    holm,
+    normal_interval,
+    normal_p_value,
+    percentiles,
+    verdict,
 )
-from toprank.report.words import between, count, decimal, signed
+from toprank.report.inputs import ReportRows
 
-__all__ = ["difference_figures", "importance_figure", "time_figure"]
+__all__ = ["PARAMETERS", "compare_on_rows", "from_comparison", "quality_over_time", "time_blocks"]
 
-MOST_FEATURES_SHOWN = 15
-VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
-    "better": ("series-3", "triangle-up"),
-    "worse": ("series-2", "triangle-down"),
-    "cannot tell": ("muted", "circle"),
-}
-
-
-def difference_figures(report: Report) -> dict[str, Figure]:
-    """Paired differences of average precision from the anchor and from the yardstick."""
-    models = report["models"]
-    if models is None:
-        return {}
-    chosen = {}
-    for name, against in (("differences", models["anchor"]), ("yardstick", models["yardstick"])):
-        entries = [
-            entry
-            for entry in models["differences"]
-            if entry["metric"] == "average_precision"
-            and entry["against"] == against
-            and (entry["reference"] == "yardstick") == (name == "yardstick")
-            and entry["low"] is not None
-            and entry["high"] is not None
-        ]
-        if entries and not (name == "yardstick" and against == models["anchor"]):
-            chosen[name] = _differences(entries, against)
-    return chosen
+COMPARED = ("average_precision", "precision_at_k", "pos_at_top", "partial_auc", "roc_auc")
+PARAMETERS: dict[str, dict[str, Any]] = {"partial_auc": {"fpr": (0.0, 0.05)}}
+PAIRED_DRAWS = 2e8  # rows drawn to compare one model, beyond 200 resamples
+MOST_BLOCKS = 12
+POSITIVES_PER_BLOCK = 10  # on average; a block with fewer says little
+BLOCK_RESAMPLES = 400
 
 
-def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
-    """Differences from one model, the highest on top."""
-    entries = sorted(entries, key=lambda entry: -entry["difference"])
-    traces: list[dict[str, Any]] = []
-    for verdict, (color, symbol) in VERDICT_MARKS.items():
-        chosen = [entry for entry in entries if entry["verdict"] == verdict]
-        if chosen:
-            traces.append(_forest(chosen, words.VERDICTS[verdict], color, symbol))
-    layout = base_layout("Difference of average precision", "")
-    layout["yaxis"] |= {
-        "categoryorder": "array",
-        "categoryarray": [short_name(entry["model"]) for entry in entries[::-1]],
-        "showgrid": False,
-        "automargin": True,
-    }
-    layout["showlegend"] = True
-    layout["xaxis"] |= {"zeroline": True, "zerolinewidth": 1.5, "tickformat": "+.2f"}
-    tally = {kind: sum(e["verdict"] == kind for e in entries) for kind in VERDICT_MARKS}
-    return {
-        "title": f"Difference from {against}",
-        "summary": (
-            f"Of {len(entries)} other models, {tally['better']} rank better than {against}, "
-            f"{tally['worse']} rank worse, and {tally['cannot tell']} cannot be told apart from it."
-        ),
-        "columns": ["Model", "Difference", "Interval", "Verdict"],
-        "rows": [
-            [
-                entry["model"],
-                signed(entry["difference"]),
-                between(entry["low"], entry["high"], signed),
-                words.VERDICTS.get(entry["verdict"], entry["verdict"]),
-            ]
-            for entry in entries
-        ],
-        "traces": traces,
-        "layout": layout,
-        "height": 130 + 34 * len(entries),
-    }
+def compare_on_rows(rows: ReportRows, how: Resampling) -> dict[str, Any]:
+    """Return the metrics of every model and the paired differences from that of the report.
 
-
-def _forest(entries: list[dict[str, Any]], name: str, color: str, symbol: str) -> dict[str, Any]:
-    value = np.array([entry["difference"] for entry in entries])
-    low = np.array([entry["low"] for entry in entries])
-    high = np.array([entry["high"] for entry in entries])
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": value.tolist(),
-        "y": [short_name(entry["model"]) for entry in entries],
-        "marker": {"size": 10, "color": color, "symbol": symbol},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": np.maximum(high - value, 0).tolist(),
-            "arrayminus": np.maximum(value - low, 0).tolist(),
-            "color": color,
-            "thickness": 2,
-            "width": 0,
-        },
-        "hovertemplate": "%{x:+.3f}",
-    }
-
-
-def time_figure(report: Report) -> Figure:
-    blocks = report["time"]["blocks"]
-    scored = [block for block in blocks if block["average_precision"] is not None]
-    labels = [block["start"] for block in scored]
-    value = np.array([block["average_precision"]["value"] for block in scored])
-    low = np.array([block["average_precision"]["low"] for block in scored])
-    high = np.array([block["average_precision"]["high"] for block in scored])
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": "Average precision",
-            "x": labels,
-            "y": value.tolist(),
-            "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
-            "marker": {"size": 9, "color": "series-1"},
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": np.maximum(high - value, 0).tolist(),
-                "arrayminus": np.maximum(value - low, 0).tolist(),
-                "color": "series-1",
-                "thickness": 2,
-                "width": 0,
-            },
-            "hovertemplate": "%{y:.3f}",
-        },
-        {
-            **chance_trace(labels, [block["prevalence"] for block in scored]),
-            "name": "Share of positives",
-        },
+    All models share their resamples. p-values are two-sided and adjusted over the models by Holm's
+    method, metric by metric.
+    """
+    n_resamples = affordable_resamples(how.n_resamples, len(rows.positive), PAIRED_DRAWS)
+    how = replace(how, n_resamples=n_resamples)
+    jobs = [METRICS[name].list_job(**PARAMETERS.get(name, {})) for name in COMPARED]
+    values, draws = {}, {}
+    for name in rows.scores:
+        sample = rows.sample(name)
+        values[name] = [sample.value(job) for job in jobs]
+        draws[name] = how.draw(sample, jobs, paired=True)
+    table: list[dict[str, Any]] = [
+        {"model": name, **_entries(values[name], draws[name], how.level)} for name in rows.scores
     ]
-    layout = base_layout("Start of the block", "Average precision")
-    layout["xaxis"] |= {"type": "category", "showgrid": False, "automargin": True}
-    layout["yaxis"] |= {"range": [0, 1.02]}
-    lowest, highest = (float(pick(value)) for pick in (np.min, np.max)) if len(value) else (0, 0)
-    noun = "block" if len(scored) == 1 else "blocks"
-    n_skipped = len(blocks) - len(scored)
-    skipped = f" ({n_skipped} more with rows of one class only)" if n_skipped else ""
+    table.sort(key=lambda row: -row["average_precision"]["value"])
     return {
-        "title": "Average precision over time",
-        "summary": (
-            f"Over {len(scored)} consecutive {noun}{skipped} the average precision lies between "
-            f"{decimal(lowest)} and {decimal(highest)}."
-        ),
-        "columns": ["From", "To", "Rows", "Positives", "Average precision", "ROC AUC"],
-        "rows": [
-            [
-                block["start"],
-                block["end"],
-                count(block["n_rows"]),
-                count(block["n_positives"]),
-                with_interval(block["average_precision"]),
-                with_interval(block["roc_auc"]),
-            ]
-            for block in blocks
-        ],
-        "traces": traces,
-        "layout": layout,
-        "height": 340,
+        "source": "rows",
+        "anchor": rows.model,
+        "yardstick": None,
+        "recommended": None,
+        "settings": {"precision_at_k": "k = positives", "partial_auc": "FPR 0 to 0.05"},
+        "note": "All models rank the same rows; differences are paired over the same resamples.",
+        "notes": [],
+        "table": table,
+        "differences": _differences(rows.model, values, draws, how.level),
     }
 
 
-def importance_figure(report: Report) -> Figure:
-    entries = report["importance"]
-    drawn = entries[:MOST_FEATURES_SHOWN][::-1]
-    traces = [
+def _entries(values: list[float], draws: np.ndarray, level: float) -> dict[str, dict[str, float]]:
+    """Return the value and interval of each metric of one model."""
+    found = {}
+    for name, value, drawn in zip(COMPARED, values, draws, strict=True):
+        low, high = percentiles(drawn, level)
+        found[name] = {"value": float(value), "low": min(low, value), "high": max(high, value)}
+    return found
+
+
+def _differences(
+    reference: str,
+    values: Mapping[str, list[float]],
+    draws: Mapping[str, np.ndarray],
+    level: float,
+) -> list[dict[str, Any]]:
+    """Return the paired differences of the other models from the model of the report."""
+    found: list[dict[str, Any]] = []
+    for position, metric in enumerate(COMPARED):
+        batch: list[dict[str, Any]] = []
+        for name in values:
+            if name == reference:
+                continue
+            difference = float(values[name][position] - values[reference][position])
+            drawn = draws[name][position] - draws[reference][position]
+            estimate = bootstrap_interval(difference, drawn, level)
+            batch.append(
+                {
+                    "metric": metric,
+                    "model": name,
+                    "against": reference,
+                    "reference": "this",
+                    **dict(zip(("difference", "low", "high", "p_value"), estimate, strict=True)),
+                }
+            )
+        adjusted = holm([entry["p_value"] for entry in batch]).tolist()
+        for entry, p_value in zip(batch, adjusted, strict=True):
+            said = verdict(entry["difference"], p_value, level)
+            entry |= {"p_value": p_value, "verdict": said}
+        found += batch
+    return found
+
+
+def from_comparison(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `ModelComparison.as_dict` gave, in the same form.
+
+    Differences are against the best model of each metric and, where there is one, the yardstick.
+    """
+    metrics = comparison["metrics"]
+    table = [
         {
-            "type": "bar",
-            "orientation": "h",
-            "x": [entry["importance"] for entry in drawn],
-            "y": [f"{place}. {short_name(entry['feature'])}" for place, entry in
-                  zip(range(len(drawn), 0, -1), drawn, strict=True)],
-            "marker": {"color": "series-1"},
-            "hovertemplate": "%{x:.4g}<extra></extra>",
-            "showlegend": False,
+            "model": row["model"],
+            "seconds": row.get("seconds"),
+            **{
+                name: {"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+                for name in metrics
+            },
         }
-    ]  # fmt: skip
-    layout = base_layout("Mean absolute contribution to the score", "")
-    layout["yaxis"] |= {"showgrid": False, "automargin": True}
-    layout["bargap"] = 0.45
+        for row in comparison["leaderboard"]
+    ]
+    differences = [
+        {
+            "metric": metric,
+            "model": row["model"],
+            "against": row["other"],
+            "reference": row["reference"],
+            **{key: row[key] for key in ("difference", "low", "high", "verdict")},
+            "p_value": row["p_adjusted"],
+        }
+        for metric in metrics
+        for row in comparison["differences"][metric]
+    ]
     return {
-        "title": "Mean contribution of each feature",
-        "summary": (
-            f"The greatest contribution comes from {entries[0]['feature']}"
-            + (f", then {entries[1]['feature']}." if len(entries) > 1 else ".")
-        ),
-        "columns": ["Feature", "Importance"],
-        "rows": [[entry["feature"], words.amount(entry["importance"])] for entry in entries],
-        "traces": traces,
-        "layout": layout,
-        "height": 90 + 26 * len(drawn),
+        "source": "splits",
+        "anchor": table[0]["model"],
+        "yardstick": comparison.get("yardstick"),
+        "recommended": comparison.get("recommended"),
+        "settings": _settings(comparison.get("parameters", {})),
+        "note": _how_split(comparison),
+        "notes": _notes(comparison),
+        "table": table,
+        "differences": differences,
     }
+
+
+def _how_split(comparison: Mapping[str, Any]) -> str:
+    """Say how the rows were split and how models were paired."""
+    kinds = {
+        "stratified": "repeated stratified cross-validation",
+        "grouped": "grouped cross-validation (no group on both sides)",
+        "time": "splits by time (trained on the past, tested on what came next)",
+    }
+    kind = kinds.get(comparison["kind"], comparison["kind"])
+    pairing = {
+        "corrected_t": "Differences are paired on the same splits; their intervals allow for the "
+        "training rows that splits share (Nadeau and Bengio 2003).",
+        "bootstrap": "Differences are paired: the same test rows are drawn again for both models.",
+    }
+    n_splits = comparison["n_splits"]
+    means = f"Means over {n_splits} {'split' if n_splits == 1 else 'splits'}: {kind}."
+    return f"{means} {pairing.get(comparison['method'], '')}".strip()
+
+
+def _settings(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return the chosen parameters of the metrics that have any, in a few letters."""
+    k, (low, high) = parameters.get("k"), parameters.get("fpr") or (0.0, 0.05)
+    return {
+        "precision_at_k": "k = positives" if k is None else f"k = {k:g}",
+        "partial_auc": f"FPR {low:g} to {high:g}",
+    }
+
+
+def _notes(comparison: Mapping[str, Any]) -> list[str]:
+    """Return notes, failures and models left out, as sentences."""
+    return [
+        *comparison.get("notes", []),
+        *(f"{name} failed: {why}" for name, why in comparison.get("failures", {}).items()),
+        *(f"{name} was left out: {why}" for name, why in comparison.get("left_out", {}).items()),
+    ]
+
+
+# -- over time ----------------------------------------------------------------------------------------
+
+
+def quality_over_time(rows: ReportRows, how: Resampling) -> dict[str, Any] | None:
+    """Return average precision and AUC of consecutive blocks, and whether the later half differs."""
+    assert rows.time is not None
+    n_positives = int(np.count_nonzero(rows.positive))
+    n_blocks = min(MOST_BLOCKS, max(2, n_positives // POSITIVES_PER_BLOCK))
+    codes = time_blocks(rows.time, n_blocks if n_positives >= POSITIVES_PER_BLOCK else 1)
+    if codes.max() == 0:
+        return None
+    how = replace(how, n_resamples=min(how.n_resamples, BLOCK_RESAMPLES))
+    members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+    return {
+        "blocks": [_block(rows, block, how) for block in members],
+        "change": _change(rows, how.level),
+    }
+
+
+def time_blocks(time: np.ndarray, n_blocks: int) -> np.ndarray:
+    """Return codes 0, 1, ... of about equally long blocks in order of time; equal times stay together.
+
+    Examples
+    --------
+    >>> time_blocks(np.array([3, 1, 1, 2, 2, 3]), 3).tolist()
+    [2, 0, 0, 1, 1, 2]
+    """
+    _, moment, counts = np.unique(time, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(counts) - counts / 2) / len(time)
+    code_of_moment = np.minimum((middle * n_blocks).astype(np.int64), n_blocks - 1)
+    used = np.unique(code_of_moment)
+    return np.searchsorted(used, code_of_moment)[moment]
+
+
+def _block(rows: ReportRows, members: np.ndarray, how: Resampling) -> dict[str, Any]:
+    """Return the metrics of one stretch of time."""
+    assert rows.time is not None
+    sample = rows.sample(members=members)
+    positive, scores, weight = sample.rows.positive, sample.rows.scores, sample.rows.weight
+    total = float(len(members) if weight is None else weight.sum())
+    found = float(positive.sum() if weight is None else weight[positive].sum())
+    block: dict[str, Any] = {
+        "start": _shown(rows.time[members].min()),
+        "end": _shown(rows.time[members].max()),
+        "n_rows": total,
+        "n_positives": found,
+        "prevalence": found / total,
+        "average_precision": None,
+        "roc_auc": None,
+    }
+    if 0 < np.count_nonzero(positive) < len(members):
+        area = metrics.interval("roc_auc", positive, scores, sample_weight=weight, level=how.level,
+                                n_resamples=how.n_resamples, n_jobs=how.n_jobs)  # fmt: skip
+        block["roc_auc"] = {"value": area.value, "low": area.low, "high": area.high}
+        job = METRICS["average_precision"].list_job()
+        count = affordable_resamples(how.n_resamples, sample.cost)
+        low, high = percentiles(replace(how, n_resamples=count).draw(sample, [job])[0], how.level)
+        block["average_precision"] = {"value": sample.value(job), "low": low, "high": high}
+    return block
+
+
+def _change(rows: ReportRows, level: float) -> dict[str, Any] | None:
+    """Return the AUC of the later half of the rows minus that of the earlier, by DeLong's variances.
+
+    The AUC does not depend on how common positives are, which may itself change with time.
+    """
+    assert rows.time is not None
+    later = time_blocks(rows.time, 2).astype(bool)
+    areas, variance = [], 0.0
+    for half in (~later, later):
+        n_positives = np.count_nonzero(rows.positive[half])
+        if min(n_positives, np.count_nonzero(half) - n_positives) < 2:
+            return None
+        area, covariance = delong([rows.sample(members=half)])
+        areas.append(float(area[0]))
+        variance += float(covariance[0, 0])
+    difference = areas[1] - areas[0]
+    low, high = normal_interval(difference, variance, level, -1.0, 1.0)
+    return {
+        "earlier": areas[0],
+        "later": areas[1],
+        "difference": difference,
+        "low": low,
+        "high": high,
+        "verdict": verdict(difference, normal_p_value(difference, variance), level),
+    }
+
+
+def _shown(moment: Any) -> str:
+    """Return a date without an empty clock, or a short number."""
+    if isinstance(moment, np.datetime64):
+        text = np.datetime_as_string(moment, unit="m").replace("T", " ")
+        return text.removesuffix(" 00:00")
+    return f"{float(moment):,.6g}"

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from toprank.report.figures import build_figures
-from toprank.report.texts import page_texts
+from toprank.report.text import page_texts
 from toprank.tables import StrPath, write_text
 
 __all__ = ["render", "write_page"]

@@ -1,17 +1,38 @@
-"""The report in words and display strings: what the template and the script put on the page."""
+"""Numbers and findings in words: everything that the page writes, where tests can read it."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from toprank.metrics import METRICS
-from toprank.report import words
-from toprank.report.words import between, count, decimal, money, percent, signed
 
-__all__ = ["alert_texts", "bigger_texts", "card_texts", "list_texts", "metric_texts"]
+__all__ = ["amount", "between", "count", "decimal", "money", "page_texts", "percent", "signed"]
 
 Report = dict[str, Any]
 SHORT_CELL = 24  # letters
+METRIC_NAMES = {
+    "roc_auc": "ROC AUC",
+    "average_precision": "Average precision",
+    "recall_precision_area": "Area under recall-precision",
+    "pos_at_top": "Positives at the top",
+    "precision_at_k": "Precision at k",
+    "hit_rate": "Hit rate",
+    "partial_auc": "Partial AUC",
+    "two_way_partial_auc": "Two-way partial AUC",
+    "local_auc": "Local AUC",
+    "mean_precision": "Mean precision",
+    "precision_at_recall": "Precision at recall",
+    "recall_at_precision": "Recall at precision",
+    "list_length_for_recall": "List length for recall",
+    "ndcg": "NDCG",
+}
+VERDICTS = {
+    "better": "better",
+    "worse": "worse",
+    "cannot tell": "cannot tell apart",
+}
 COLUMN_NAMES = {
     "rank": "Rank",
     "id": "Id",
@@ -25,12 +46,138 @@ COLUMN_NAMES = {
 }
 
 
+# -- numbers ------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage; only exactly 0 and 1 are written as 0% and 100%.
+
+    Examples
+    --------
+    >>> [percent(share) for share in (0, 0.00004, 0.0123, 0.345, 0.9996, 1)]
+    ['0%', '<0.01%', '1.2%', '34%', '>99.9%', '100%']
+    """
+    if share <= 0 or share >= 1:
+        return f"{100 * share:.0f}%"
+    if share < 0.0001:
+        return "<0.01%"
+    if share > 0.999:
+        return ">99.9%"
+    if share < 0.001:
+        return f"{100 * share:.2f}%"
+    return f"{100 * share:.1f}%" if share < 0.0995 or share >= 0.995 else f"{100 * share:.0f}%"
+
+
+def count(number: float) -> str:
+    """Write a number of rows; one decimal where ties or weights leave a fraction.
+
+    Examples
+    --------
+    >>> count(12345.0), count(2.5)
+    ('12,345', '2.5')
+    """
+    if abs(number - round(number)) < 1e-6 or abs(number) >= 1000:
+        return f"{number:,.0f}".replace("-0", "0") if round(number) == 0 else f"{number:,.0f}"
+    return f"{number:,.1f}"
+
+
+def amount(number: float) -> str:
+    """Write any number in about four significant digits.
+
+    Examples
+    --------
+    >>> amount(0.123456), amount(1234567.8), amount(0.0)
+    ('0.1235', '1,234,568', '0')
+    """
+    if number == 0 or not math.isfinite(number):
+        return "0" if number == 0 else str(number)
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.4g}"
+
+
+def decimal(number: float | None) -> str:
+    """Write a metric with three decimals.
+
+    Examples
+    --------
+    >>> decimal(0.98765), decimal(None), decimal(1234.0)
+    ('0.988', 'n/a', '1,234')
+    """
+    if number is None:
+        return "n/a"
+    return count(number) if abs(number) >= 100 else f"{number:.3f}"
+
+
+def signed(number: float | None) -> str:
+    """Write a difference with its sign.
+
+    Examples
+    --------
+    >>> signed(0.0123), signed(-0.2)
+    ('+0.012', '-0.200')
+    """
+    return "n/a" if number is None else f"{number:+.3f}"
+
+
+def money(number: float, currency: str = "") -> str:
+    """Write money without small change where it is large.
+
+    Examples
+    --------
+    >>> money(1234567.8, "$"), money(-12.5)
+    ('$1,234,568', '-12.50')
+    """
+    digits = f"{abs(number):,.0f}" if abs(number) >= 1000 else f"{abs(number):,.2f}"
+    digits = digits.removesuffix(".00")
+    sign = "-" if number < 0 and digits.strip("0.,") else ""
+    return f"{sign}{currency}{digits}"
+
+
+def between(low: Any, high: Any, write: Callable[[Any], str]) -> str:
+    """Write an interval.
+
+    Examples
+    --------
+    >>> between(0.1, 0.25, percent)
+    '10% to 25%'
+    """
+    first, last = write(low), write(high)
+    return first if first == last else f"{first} to {last}"
+
+
+# -- sentences and tables -----------------------------------------------------------------------------
+
+
+def page_texts(report: Report) -> dict[str, Any]:
+    """Return everything that the template writes beside the figures."""
+    lists = report["lists"]
+    start = lists["length"].index(_middle(report["lengths"]))
+    return {
+        "headline": headline(report),
+        "lists": list_texts(report),
+        "start": start,
+        "cards": card_texts(report),
+        "bigger": bigger_texts(report),
+        "missed": missed(report),
+        "metrics": metric_texts(report),
+        "alerts": alert_texts(report),
+        "models": model_texts(report),
+        "time": None if report["time"] is None else time_sentence(report),
+        "level": percent(report["level"]),
+        "n_rows": count(report["data"]["n_rows"]),
+        "n_positives": count(report["data"]["n_positives"]),
+        "prevalence": percent(report["data"]["prevalence"]),
+    }
+
+
 def list_texts(report: Report) -> list[dict[str, str]]:
-    """For every list length: what the slider writes."""
+    """Return what the slider writes, for every list length."""
     return [_one_list(report, position) for position in range(len(report["lists"]["length"]))]
 
 
 def _one_list(report: Report, position: int) -> dict[str, str]:
+    """Return the figures of one list length as strings."""
     lists = report["lists"]
     length = lists["length"][position]
 
@@ -64,11 +211,12 @@ def _one_list(report: Report, position: int) -> dict[str, str]:
 
 
 def _whole(number: float) -> str:
+    """Write a number of rows without a fraction."""
     return count(round(number))
 
 
 def _money_texts(report: Report, position: int) -> dict[str, str]:
-    """Money of one list: what is left over, caught or spent, as far as it is known."""
+    """Return the money of one list: left over, caught or spent, as far as it is known."""
     table, currency = report["lists"]["money"], report["currency"] or ""
     if table is None:
         return {}
@@ -93,7 +241,7 @@ def _money_texts(report: Report, position: int) -> dict[str, str]:
 
 
 def card_texts(report: Report) -> list[dict[str, Any]]:
-    """The lists of the first screen."""
+    """Return the lists of the first screen."""
     lists = report["lists"]
     cards = []
     for length in report["lengths"]:
@@ -107,7 +255,7 @@ def card_texts(report: Report) -> list[dict[str, Any]]:
 
 
 def bigger_texts(report: Report) -> list[dict[str, str]]:
-    """What longer lists would add."""
+    """Return what longer lists would add."""
     return [
         {
             "length": count(entry["length"]),
@@ -121,25 +269,27 @@ def bigger_texts(report: Report) -> list[dict[str, str]]:
 
 
 def headline(report: Report) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     lists, length = report["lists"], _middle(report["lengths"])
     texts = _one_list(report, lists["length"].index(length))
     return (
-        f"Of the {texts['length']} rows that {_brief(report['model'])} ranks highest, "
+        f"Of the {texts['length']} rows that {shorten(report['model'], 60)} ranks highest, "
         f"{texts['hits']} {'is' if texts['hits'] == '1' else 'are'} right."
     )
 
 
-def _brief(name: str, most: int = 60) -> str:
+def shorten(name: str, most: int) -> str:
+    """Cut a long name."""
     return name if len(name) <= most else name[: most - 1] + "\u2026"
 
 
 def _middle(lengths: list[int]) -> int:
+    """Return the list length that the page starts with."""
     return lengths[len(lengths) // 2]
 
 
 def missed(report: Report) -> str:
-    """How many positives the longest list of the first screen leaves out."""
+    """Return how many positives the longest list of the first screen leaves out."""
     lists = report["lists"]
     position = lists["length"].index(report["lengths"][-1])
     left = report["data"]["n_positives"] - lists["hits"]["value"][position]
@@ -147,7 +297,7 @@ def missed(report: Report) -> str:
 
 
 def metric_texts(report: Report) -> list[dict[str, str]]:
-    """All metrics as rows of a table."""
+    """Return all metrics as rows of a table."""
     rows = []
     for name, entry in report["metrics"].items():
         settings = ", ".join(
@@ -159,7 +309,7 @@ def metric_texts(report: Report) -> list[dict[str, str]]:
         has_interval = entry["low"] is not None
         rows.append(
             {
-                "name": words.METRIC_NAMES.get(name, name),
+                "name": METRIC_NAMES.get(name, name),
                 "summary": known.summary if known else "",
                 "settings": settings,
                 "value": decimal(entry["value"]),
@@ -170,13 +320,14 @@ def metric_texts(report: Report) -> list[dict[str, str]]:
 
 
 def _setting(value: Any) -> str:
+    """Write the value of a parameter."""
     if isinstance(value, list):
         return f"{value[0]:g} to {value[-1]:g}"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def alert_texts(report: Report) -> dict[str, Any]:
-    """The alerts as strings: columns with their kind, and rows of cells."""
+    """Return the alerts as strings: columns with their kind, and rows of cells."""
     alerts = report["alerts"]
     names = alerts["columns"]
     hidden = {"probability_low", "probability_high"} if "probability" in names else set()
@@ -198,7 +349,7 @@ def alert_texts(report: Report) -> dict[str, Any]:
 
 
 def _kind(name: str, cells: list[Any]) -> str:
-    """How a column is set: reasons, outcome, number, short text (never broken) or text."""
+    """Return how a column is set: reasons, outcome, number, short text (never broken) or text."""
     if name in ("reasons", "outcome"):
         return name
     given = [cell for cell in cells if cell is not None]
@@ -208,6 +359,7 @@ def _kind(name: str, cells: list[Any]) -> str:
 
 
 def _alert_cell(row: list[Any], names: list[str], place: int, report: Report) -> Any:
+    """Return one cell of the alerts as text, or as a list of texts."""
     cell, name = row[place], names[place]
     if isinstance(cell, list):
         return cell
@@ -224,22 +376,22 @@ def _alert_cell(row: list[Any], names: list[str], place: int, report: Report) ->
     if name == "value" and isinstance(cell, int | float):
         return money(cell, report["currency"] or "")
     if isinstance(cell, float):
-        return words.amount(cell)
+        return amount(cell)
     return str(cell)
 
 
 def model_texts(report: Report) -> dict[str, Any] | None:
-    """The comparison of models as rows of strings."""
+    """Return the comparison of models as rows of strings."""
     models = report["models"]
     if models is None:
         return None
-    names = [name for name in models["table"][0] if name in words.METRIC_NAMES]
+    names = [name for name in models["table"][0] if name in METRIC_NAMES]
     table = [
         {
             "model": row["model"],
             "is_this": row["model"] == report["model"],
             "cells": [_value_and_range(row[name], decimal) for name in names],
-            "seconds": words.amount(row["seconds"]) if row.get("seconds") is not None else None,
+            "seconds": amount(row["seconds"]) if row.get("seconds") is not None else None,
         }
         for row in models["table"]
     ]
@@ -247,9 +399,9 @@ def model_texts(report: Report) -> dict[str, Any] | None:
         {
             "model": entry["model"],
             "against": entry["against"],
-            "metric": words.METRIC_NAMES.get(entry["metric"], entry["metric"]),
+            "metric": METRIC_NAMES.get(entry["metric"], entry["metric"]),
             **_value_and_range({**entry, "value": entry["difference"]}, signed),
-            "verdict": words.VERDICTS.get(entry["verdict"], entry["verdict"]),
+            "verdict": VERDICTS.get(entry["verdict"], entry["verdict"]),
         }
         for entry in models["differences"]
     ]
@@ -258,7 +410,7 @@ def model_texts(report: Report) -> dict[str, Any] | None:
         "notes": models["notes"],
         "advice": (models["recommended"] or {}).get("sentence"),
         "metrics": [
-            {"name": words.METRIC_NAMES[name], "setting": models["settings"].get(name, "")}
+            {"name": METRIC_NAMES[name], "setting": models["settings"].get(name, "")}
             for name in names
         ],
         "timed": any(row["seconds"] is not None for row in table),
@@ -267,8 +419,8 @@ def model_texts(report: Report) -> dict[str, Any] | None:
     }
 
 
-def _value_and_range(entry: dict[str, Any], write: Any) -> dict[str, str]:
-    """A figure and its interval, which a single split cannot give."""
+def _value_and_range(entry: dict[str, Any], write: Callable[[Any], str]) -> dict[str, str]:
+    """Return a figure and its interval, which a single split cannot give."""
     known = entry["low"] is not None and entry["high"] is not None
     return {
         "value": write(entry["value"]),
@@ -277,7 +429,7 @@ def _value_and_range(entry: dict[str, Any], write: Any) -> dict[str, str]:
 
 
 def time_sentence(report: Report) -> str:
-    """What happened to the quality over time."""
+    """Return what happened to the quality over time."""
     change = report["time"]["change"]
     if change is None:
         return "There are too few positives in one half of the time to compare the halves."
@@ -292,25 +444,3 @@ def time_sentence(report: Report) -> str:
         "cannot tell": "No sign that the ranking gets better or worse with time.",
     }[change["verdict"]]
     return f"{verdict} {figures}"
-
-
-def page_texts(report: Report) -> dict[str, Any]:
-    """Everything the template writes that is not a figure."""
-    lists = report["lists"]
-    start = lists["length"].index(_middle(report["lengths"]))
-    return {
-        "headline": headline(report),
-        "lists": list_texts(report),
-        "start": start,
-        "cards": card_texts(report),
-        "bigger": bigger_texts(report),
-        "missed": missed(report),
-        "metrics": metric_texts(report),
-        "alerts": alert_texts(report),
-        "models": model_texts(report),
-        "time": None if report["time"] is None else time_sentence(report),
-        "level": percent(report["level"]),
-        "n_rows": count(report["data"]["n_rows"]),
-        "n_positives": count(report["data"]["n_positives"]),
-        "prevalence": percent(report["data"]["prevalence"]),
-    }
