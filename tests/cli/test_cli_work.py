@@ -190,6 +190,27 @@ def test_only_budgets_without_calibration(folder, tmp_path):
     assert run(*arguments, "--budget", 3).exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["score", "report", "explain"])
+def test_the_table_is_scored_once(folder, tmp_path, monkeypatch, command):
+    """Reasons and importance may look at changed rows, but no command scores the same table twice."""
+    calls = []
+    scored = toprank.CalibratedRanker.decision_function
+
+    def counting(self, X):
+        calls.append(len(X))
+        return scored(self, X)
+
+    monkeypatch.setattr(toprank.CalibratedRanker, "decision_function", counting)
+    arguments = {
+        "score": ["--budget", 7, "--out", tmp_path / "alerts.csv"],
+        "report": ["--target", "is_fraud", "--resamples", 20, "--out", tmp_path / "page.html"],
+        "explain": ["--top", 3],
+    }[command]
+    result = run(command, folder / "linear.toprank", folder / "late.csv", *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert calls == [400]
+
+
 # -- report and explain -----------------------------------------------------------------------------
 
 
