@@ -1,4 +1,4 @@
-"""Splits of rows into training and test, what `fit` is told of the rows, and out-of-fold scores."""
+"""Splits of rows into training and test, arguments of `fit`, and out-of-fold scores."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Splits(list[Split]):
     ----------
     kind : {"stratified", "grouped", "time"}
     notes : tuple of str
-        What is not as it was asked for, such as blocks left out, and why.
+        How the splits differ from the request, such as blocks left out, and why.
     """
 
     def __init__(self, splits: Iterable[Split], kind: str, notes: Iterable[str] = ()) -> None:

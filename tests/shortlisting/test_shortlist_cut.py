@@ -368,7 +368,7 @@ def test_optimism_is_none_where_there_is_nothing_to_search() -> None:
         ({"fpr": 0.1, "confidence": 1.0}, "confidence"),
     ],
 )
-def test_bad_wishes_get_a_clear_error(rule, message: str) -> None:
+def test_bad_arguments_get_a_clear_error(rule, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         choose_cut([0, 1, 0], [0.0, 1.0, 2.0], **rule)
 

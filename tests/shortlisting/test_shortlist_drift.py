@@ -75,7 +75,7 @@ def test_a_changed_column_is_named(summary, change, column: str) -> None:
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_words(summary) -> None:
+def test_texts_of_warnings(summary) -> None:
     X = draw(np.random.default_rng(5), 500)
     missing = X.assign(smooth=X["smooth"].where(np.arange(500) % 4 > 0))
     (text,) = drift(summary, missing).warnings

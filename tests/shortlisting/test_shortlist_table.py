@@ -150,7 +150,7 @@ def test_reasons_use_the_training_summary(model) -> None:
         ({"cut": float("nan")}, "cut must be"),
     ],
 )
-def test_bad_wishes_get_a_clear_error(model, options, message: str) -> None:
+def test_bad_arguments_get_a_clear_error(model, options, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shortlist(model, rows(1)[0], **options)
 

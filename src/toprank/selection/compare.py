@@ -345,6 +345,7 @@ class Evaluator:
         self, test: HeldOutRows, scores: np.ndarray, n_resamples: int, seed: int
     ) -> np.ndarray:
         """Draw whole groups; a draw that lacks a class is drawn again."""
+        assert test.groups is not None
         codes = np.unique(test.groups, return_inverse=True)[1]
         weight = np.ones(len(scores)) if test.weight is None else test.weight
         generator = np.random.default_rng(seed)

@@ -72,7 +72,7 @@ class ModelComparison:
     left_out : dict
         By model that was not run, the reason.
     notes : tuple of str
-        What else a reader should know: splits left out, rows drawn, warnings of models.
+        What else a reader should know: splits left out, samples of rows, warnings of models.
     parameters : dict
         `k` and `fpr` of the metrics.
     """

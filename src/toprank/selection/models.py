@@ -32,14 +32,14 @@ YARDSTICK = "yardstick"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that can be asked for by name.
+    """A model that can be chosen by name.
 
     Attributes
     ----------
     estimator : str
         Name of the class in `toprank`.
     summary : str
-        What it is, in a few words.
+        A short description.
     parameters : dict
         Those that differ from the defaults of the class.
     most_negatives : int or None

@@ -114,7 +114,7 @@ class Runs:
     Attributes
     ----------
     models : list of str
-        All that were asked for.
+        All that were to be run.
     splits : list of Split
         The complete ones, in the order they were run.
     scores : list of dict

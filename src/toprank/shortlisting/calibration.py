@@ -92,7 +92,7 @@ class ProbabilityMap:
 def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
     """Fit an isotonic regression with half a row of the other class at each end.
 
-    Isotonic regression gives probability 1 to whatever run of positives heads the list, and 0 to the
+    Isotonic regression gives probability 1 to the run of positives at the top of the list, and 0 to the
     negatives that end it. Half a negative added at the very top and half a positive at the very bottom turn
     a run of k into k / (k + 1/2). (The predictors of Vovk and Petej 2014, Venn-Abers predictors, UAI, add a
     whole row; at the top that is as far below the truth as no row is above it.)

@@ -1,8 +1,8 @@
 """Where to cut a ranked list: by budget, false positive rate, precision or cost.
 
-All rules look at rows whose labels are known and whose scores the model could not have learnt by heart:
-held out, or cross-fitted (`cross_fitted_scores`). What they promise holds for new rows from the same source,
-scored by the same model; scores of the training rows themselves make every promise void.
+All rules need labelled rows that the model was not trained on: held out, or cross-fitted
+(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model; with
+scores of the training rows themselves no promise holds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from toprank.validation import binary_rows, check_share
 __all__ = ["Costs", "Cut", "Optimism", "choose_cut", "cut_counts", "optimism"]
 
 LENGTH_RATIO = 1.1  # between the list lengths that the precision rule tries
-BOOTSTRAP_STEPS = 2_000  # of the counts that are drawn again
+BOOTSTRAP_STEPS = 2_000  # of the counts that are resampled
 BLOCK_SIZE = 2_000_000  # numbers in one block of resamples
 
 
@@ -39,13 +39,13 @@ class Cut:
     """A threshold and what to expect of the rows above it.
 
     All counts are on the scale of `population` rows. Each figure has an interval, `_low` to `_high`, at
-    the confidence asked for.
+    the given confidence.
 
     Attributes
     ----------
     rule : {"budget", "fpr", "precision", "cost"}
     target : float or dict
-        What was asked for.
+        The given target.
     threshold : float
         Rows with a score above it are flagged: half-way between two neighbouring scores, so that
         ties are never split. Infinite when nothing (or, negative, everything) is flagged.
@@ -122,17 +122,17 @@ def choose_cut(
     budget : float, optional
         Rows that can be checked out of every `population` rows. The longest list within it is taken.
     fpr : float, optional
-        With the asked confidence, the false positive rate on new rows is at most this. Of n
+        With the given confidence, the false positive rate on new rows is at most this. Of n
         negatives, m may lie above the threshold if P(Binomial(n, fpr) <= m) <= 1 - confidence (the
         umbrella algorithm of Tong, Feng and Li 2018, Science Advances 4): exact, whatever
         the distribution of the scores.
     precision : float, optional
-        With the asked confidence, at least this share of the list is right, although the cut is
+        With the given confidence, at least this share of the list is right, although the cut is
         searched. Lists of lengths fixed beforehand (each a tenth longer than the last) are
         tested from the shortest on by an exact binomial test; the error allowed is shared out
         among them, and a test that succeeds hands its share on to the next (the fallback
         procedure, Wiens and Dmitrienko 2005, J. Biopharmaceutical Statistics 15), so that the
-        error over all of them stays within what was asked. The longest list that passes is taken.
+        error over all of them stays within 1 - `confidence`. The longest list that passes is taken.
     cost : pair, triple or mapping, optional
         Cost of a false alarm, cost of a miss and, optionally, gain of a hit; or a mapping with the
         keys ``false_alarm``, ``miss`` and ``gain``. The cheapest cut is taken. The figures are
@@ -160,7 +160,7 @@ def choose_cut(
     correction (the cut does not look at labels); for `fpr` the upper bound of the false positive rate, for
     `precision` the lower bound of the precision are the promised ones; for `cost` they are shifted by
     the optimism (Noma et al. 2021, Statistics in Medicine 40). With cross-fitted scores each is
-    approximate in one more way: the models of the folds stand for the final one.
+    approximate in one more way: the models of the folds take the place of the final one.
 
     Examples
     --------

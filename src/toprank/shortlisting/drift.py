@@ -135,8 +135,8 @@ def drift(model_or_summary: Any, X: Any, *, scores: Any = None) -> Drift:
         warnings += _column_warnings(found, error, n_rows)
     found_scores = None
     if model is not None or scores is not None:
-        values = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
-        found_scores = _compare_scores(summary, values, error)
+        scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
+        found_scores = _compare_scores(summary, scores, error)
     if found_scores is not None and found_scores["drift"] != "none":
         index = found_scores["psi"]
         warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))

@@ -110,13 +110,14 @@ def shortlist(
         kept = ranked.above(chosen_cut)
     rows = ranked.order[kept]
     table = pd.DataFrame({"rank": ranked.ranks[kept]}, index=pd.Index(rows, name="row"))
+    listed = {n: c.iloc[rows].to_numpy() for n, c in columns.items() if c is not None}
     for name in ("id", "per"):
-        if columns[name] is not None:
-            table[name] = columns[name].iloc[rows].to_numpy()
+        if name in listed:
+            table[name] = listed[name]
     table["score"] = scores[rows]
     _add_probability(table, model, X, confidence)
-    if columns["value"] is not None:
-        table["value"] = columns["value"].iloc[rows].to_numpy()
+    if "value" in listed:
+        table["value"] = listed["value"]
     if n_reasons > 0:
         table["reasons"] = _join_reasons(model, X, table, n_reasons, summary)
     table.attrs["cut"] = chosen_cut.as_dict() if isinstance(chosen_cut, Cut) else None
@@ -260,7 +261,7 @@ def _join_reasons(
 
 
 def _background(X: Any, most: int = 1000) -> Any:
-    """Return some rows that stand for all, evenly spaced."""
+    """Return some rows that represent all, evenly spaced."""
     if not isinstance(X, (pd.DataFrame, np.ndarray)):
         return None
     step = max(1, X.shape[0] // most)
