@@ -132,7 +132,7 @@ def run_demo(
         comparison=comparison.as_dict(),
         ids=late["payment"].to_numpy(),
         alerts=alerts,
-        importance=global_importance(model, late[features]),
+        importance=global_importance(model, late[features], scores=scores),
         time=late["time"].to_numpy(),
         value=late["amount"].to_numpy(dtype=float),
         cost_of_check=COST_OF_CHECK,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import one_line, rows, run, written
+from sklearn.pipeline import Pipeline
 
 import toprank
 import toprank.shortlisting
@@ -190,25 +191,30 @@ def test_only_budgets_without_calibration(folder, tmp_path):
     assert run(*arguments, "--budget", 3).exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["score", "report", "explain"])
+ONCE = {  # rows of each call: the table, then rows with one of the three columns changed
+    "score": (["--budget", 7, "--out", "alerts.csv"], [400, 3 * 7]),
+    "report": (
+        ["--target", "is_fraud", "--lengths", 50, "--resamples", 20],
+        [400, 3 * 50, 3 * 400],
+    ),
+    "explain": (["--top", 4], [400, 3 * 4, 3 * 400]),
+}
+
+
+@pytest.mark.parametrize("command", ONCE)
 def test_the_table_is_scored_once(folder, tmp_path, monkeypatch, command):
-    """Reasons and importance may look at changed rows, but no command scores the same table twice."""
-    calls = []
-    scored = toprank.CalibratedRanker.decision_function
+    monkeypatch.chdir(tmp_path)
+    scored, calls = Pipeline.decision_function, []
 
     def counting(self, X):
         calls.append(len(X))
         return scored(self, X)
 
-    monkeypatch.setattr(toprank.CalibratedRanker, "decision_function", counting)
-    arguments = {
-        "score": ["--budget", 7, "--out", tmp_path / "alerts.csv"],
-        "report": ["--target", "is_fraud", "--resamples", 20, "--out", tmp_path / "page.html"],
-        "explain": ["--top", 3],
-    }[command]
-    result = run(command, folder / "linear.toprank", folder / "late.csv", *arguments)
+    monkeypatch.setattr(Pipeline, "decision_function", counting)
+    options, expected = ONCE[command]
+    result = run(command, folder / "linear.toprank", folder / "late.csv", *options)
     assert result.exit_code == 0, result.stderr
-    assert calls == [400]
+    assert calls == expected
 
 
 # -- report and explain -----------------------------------------------------------------------------

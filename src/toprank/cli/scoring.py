@@ -298,7 +298,7 @@ def report(
         alerts=toprank.shortlist(
             ranker, rows.X, budget=budget, ids=names, value=rows.value, scores=scores
         ),
-        importance=toprank.shortlisting.global_importance(ranker, rows.X),
+        importance=toprank.shortlisting.global_importance(ranker, rows.X, scores=scores),
         time=rows.time,
         value=rows.value,
         cost_of_check=cost_of_check,
@@ -463,7 +463,7 @@ def _explain_rows(
         }
         for position, row_reasons in zip(chosen, texts, strict=True)
     ]
-    importance = global_importance(ranker, rows.X)
+    importance = global_importance(ranker, rows.X, scores=scores)
     return {"rows": len(rows.X), "importance": records(importance), "explained": explained}
 
 

@@ -1,8 +1,8 @@
 """Where to cut a ranked list: by budget, false positive rate, precision or cost.
 
 All rules need labelled rows that the model was not trained on: held out, or cross-fitted
-(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model; with
-scores of the training rows themselves no promise holds.
+(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model;
+with scores of the training rows themselves no promise holds.
 """
 
 from __future__ import annotations

@@ -110,6 +110,7 @@ def global_importance(
     most_rows: int = 1000,
     summary: dict[str, Any] | None = None,
     background: Any = None,
+    scores: Any = None,
     random_state: Any = 0,
 ) -> pd.DataFrame:
     """Rank the columns by how much they move the scores.
@@ -120,8 +121,8 @@ def global_importance(
     X : array, sparse matrix or table
         Rows to look at, such as the test rows.
     most_rows : int, default=1000
-        Rows drawn from `X` when it has more.
-    summary, background : optional
+        Rows sampled from `X` when it has more.
+    summary, background, scores : optional
         As for `contributions`.
     random_state : int, RandomState or None, default=0
 
@@ -145,8 +146,9 @@ def global_importance(
     X = make_indexable(X)
     if X.shape[0] > most_rows:
         random = check_random_state(random_state)
-        X = take_rows(X, np.sort(random.choice(X.shape[0], most_rows, replace=False)))
-    table = contributions(model, X, summary=summary, background=background)
+        sample = np.sort(random.choice(X.shape[0], most_rows, replace=False))
+        X, scores = take_rows(X, sample), None if scores is None else np.asarray(scores)[sample]
+    table = contributions(model, X, summary=summary, background=background, scores=scores)
     values = table.to_numpy()
     importance = np.abs(values - values.mean(axis=0)).mean(axis=0)
     total = importance.sum()
