@@ -8,33 +8,11 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "CostOfCheck",
-    "Currency",
-    "Data",
-    "Drop",
-    "Gap",
-    "Identifier",
-    "Jobs",
-    "Json",
-    "Lengths",
-    "Level",
-    "ModelFile",
-    "Models",
-    "PageResamples",
-    "Positive",
-    "Query",
-    "Resamples",
-    "Seed",
-    "Sql",
-    "Target",
-    "Text",
-    "Time",
-    "Value",
-    "Weight",
-    "read_costs",
-    "read_lengths",
+    "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Identifier", "Jobs", "Json", "Lengths",
+    "Level", "ModelFile", "Models", "PageResamples", "Positive", "Query", "Resamples", "Seed",
+    "Sql", "Target", "Text", "Time", "Value", "Weight", "read_costs", "read_lengths",
     "read_model_names",
-]
+]  # fmt: skip
 
 _COLUMNS, _PAGE, _RUN = "Columns", "Page", "Run"
 

@@ -12,21 +12,10 @@ from typing import Any
 import typer
 
 __all__ = [
-    "check_output",
-    "figure",
-    "note",
-    "on_terminal",
-    "one_line",
-    "print_json",
-    "print_list_figures",
-    "print_table",
-    "printable",
-    "records",
-    "say",
-    "shown",
-    "warn",
+    "check_output", "figure", "note", "on_terminal", "one_line", "print_json",
+    "print_list_figures", "print_table", "printable", "records", "say", "shown", "warn",
     "with_interval",
-]
+]  # fmt: skip
 
 WIDTH_OF_PIPES = 200
 LONGEST_LINE = 2_000

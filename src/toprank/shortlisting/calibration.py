@@ -344,22 +344,11 @@ class CalibratedRanker(BaseRanker):
         accepts = getattr(getattr(self, "estimator_", self._unfitted()), "_accepts_grades", None)
         return accepts is not None and accepts()
 
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
+        return X  # the ranker inside checks them
+
     def _raw_scores(self, X: Any) -> np.ndarray:
         return scores_of(self.estimator_, X)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score rows as the ranker does: above 0 is flagged.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        return self._raw_scores(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class.

@@ -212,37 +212,19 @@ def lower_share(hits: Any, total: Any, error: Any) -> np.ndarray:
 
 
 def upper_share(hits: Any, total: Any, error: Any) -> np.ndarray:
-    """Return the upper bound of a share that is too low with probability at most `error`.
-
-    Examples
-    --------
-    >>> round(float(upper_share(0, 59, 0.05)), 4)
-    0.0495
-    """
+    """Return the upper bound of a share that is too low with probability at most `error`."""
     hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
     return 1.0 - lower_share(np.maximum(total - hits, 0.0), total, error)
 
 
 def share_interval(hits: float, total: float, confidence: float) -> tuple[float, float]:
-    """Return both bounds, each wrong with half of what `confidence` leaves.
-
-    Examples
-    --------
-    >>> [round(bound, 3) for bound in share_interval(3, 10, 0.95)]
-    [0.067, 0.652]
-    """
+    """Return both bounds, each wrong with half of what `confidence` leaves."""
     error = (1.0 - confidence) / 2
     return float(lower_share(hits, total, error)), float(upper_share(hits, total, error))
 
 
 def probability_at_least(hits: Any, total: Any, share: float) -> np.ndarray:
-    """Return the probability of `hits` or more of `total` when each is one with probability `share`.
-
-    Examples
-    --------
-    >>> round(float(probability_at_least(5, 5, 0.5)), 5)
-    0.03125
-    """
+    """Return the probability of `hits` or more of `total` when each is one with probability `share`."""
     hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
     some = hits > 0
     missed = np.maximum(total - hits, 0.0)
@@ -250,12 +232,6 @@ def probability_at_least(hits: Any, total: Any, share: float) -> np.ndarray:
 
 
 def probability_at_most(hits: Any, total: Any, share: float) -> np.ndarray:
-    """Return the probability of `hits` or fewer of `total` when each is one with probability `share`.
-
-    Examples
-    --------
-    >>> round(float(probability_at_most(0, 59, 0.05)), 4)
-    0.0485
-    """
+    """Return the probability of `hits` or fewer of `total` when each is one with probability `share`."""
     hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
     return probability_at_least(np.maximum(total - hits, 0.0), total, 1.0 - share)
