@@ -102,8 +102,8 @@ def compare_models(
     random_state : int, default=0
         Fixes the splits and the models.
     n_jobs : int or None, default=1
-        Threads of each model (None and -1: all cores that this process may use); the models are run
-        one after the other, so that their times can be compared.
+        Threads of each model and of the bootstrap (None and -1: all cores that this process may use);
+        the models are run one after the other, so that their times can be compared.
     %(verbose)s
     pos_label : label, optional
         The positive class.
@@ -131,7 +131,7 @@ def compare_models(
     """
     if time_budget is not None and not time_budget > 0:
         raise ValueError(f"time_budget must be a number of seconds above 0, got {time_budget!r}")
-    evaluator = Evaluator(k, fpr, level, n_resamples, random_state)
+    evaluator = Evaluator(k, fpr, level, n_resamples, random_state, n_jobs)
     candidates = _candidates(models, random_state, n_jobs)
     data = ComparisonData.of(
         X, y, groups=groups, qid=qid, time=time, gap=gap, sample_weight=sample_weight,
@@ -277,7 +277,7 @@ class Evaluator:
         Range of `partial_auc`.
     level : float
         Confidence level.
-    n_resamples, random_state : int
+    n_resamples, random_state, n_jobs : int
         Of the bootstrap.
     """
 
@@ -286,6 +286,7 @@ class Evaluator:
     level: float = 0.95
     n_resamples: int = 1000
     random_state: int = 0
+    n_jobs: int | None = 1
 
     def __post_init__(self) -> None:
         check_level(self.level)
@@ -332,7 +333,7 @@ class Evaluator:
         if test.groups is not None:
             return self._resample_groups(test, scores, n_resamples, seed)
         sample = test.sample(scores, np.arange(len(scores)))
-        return sample.distribution(self._jobs(sample.rows), n_resamples, seed)
+        return sample.distribution(self._jobs(sample.rows), n_resamples, seed, self.n_jobs)
 
     def _metrics_by_list(self, test: HeldOutRows, scores: np.ndarray) -> np.ndarray:
         """Return the metrics of each list that holds both classes, in rows."""
