@@ -1,6 +1,6 @@
 """Checks of labels, scores, weights, queries, times, ranges and parameters: the same errors everywhere.
 
-Rows of zero weight are left out of metrics here, so that nothing later has to think of them.
+`binary_rows` and `graded_rows` leave out rows of zero weight, so that no metric has to think of them.
 """
 
 from __future__ import annotations
@@ -128,23 +128,17 @@ def graded_rows(
 
 
 def check_labels(y_true: Any) -> np.ndarray:
-    """Labels as a non-empty vector without missing values."""
+    """Return labels as a non-empty vector without missing values."""
     labels = _vector(y_true, "y_true")
     if len(labels) == 0:
         raise ValueError("y_true is empty: give at least one row of each class.")
-    if labels.dtype.kind == "f" and not _all_finite(labels):
+    if _has_missing(labels):
         raise ValueError("y_true has missing or infinite labels: drop or fill those rows first.")
-    if labels.dtype.kind == "O":
-        from pandas import isna  # knows every flavour of a missing value
-
-        if isna(labels).any():
-            raise ValueError("y_true has missing labels: drop or fill those rows first.")
-        labels = _plain(labels)
-    return labels
+    return _typed(labels) if labels.dtype.kind == "O" else labels
 
 
 def check_scores(scores: Any, name: str = "scores") -> np.ndarray:
-    """Scores as a contiguous vector of finite float32 or float64 numbers."""
+    """Return scores as a contiguous vector of finite float32 or float64 numbers."""
     values = _vector(scores, name)
     if values.dtype.kind not in "fiub":
         try:
@@ -166,7 +160,7 @@ def check_scores(scores: Any, name: str = "scores") -> np.ndarray:
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Positive weights, and the mask of rows kept when some weights are zero (else None)."""
+    """Return positive weights, and the mask of rows kept when some weights are zero (else None)."""
     if sample_weight is None:
         return None, None
     weight = _vector(sample_weight, "sample_weight")
@@ -188,21 +182,15 @@ def check_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray | None, np
 
 
 def check_queries(qid: Any) -> np.ndarray:
-    """Query identifiers as a vector without missing values."""
+    """Return query identifiers as a vector without missing values."""
     queries = _vector(qid, "qid")
-    if queries.dtype.kind == "O":
-        from pandas import isna
-
-        if isna(queries).any():
-            raise ValueError("qid has missing values: every row belongs to one query.")
-        return _plain(queries)
-    if queries.dtype.kind == "f" and not _all_finite(queries):
+    if _has_missing(queries):
         raise ValueError("qid has missing values: every row belongs to one query.")
-    return queries
+    return _typed(queries) if queries.dtype.kind == "O" else queries
 
 
 def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray:
-    """Groups as codes 0, 1, ... in the order in which they appear; every row needs one."""
+    """Return groups as codes 0, 1, ... in the order in which they appear; every row needs one."""
     from pandas import Series, factorize
 
     codes = factorize(Series(groups).to_numpy())[0]
@@ -217,7 +205,7 @@ def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray:
 
 
 def check_time(time: Any, n_rows: int | None = None, name: str = "time") -> np.ndarray:
-    """Times that can be compared: datetime64[ns] for dates (those with a zone in UTC), or numbers.
+    """Return times that can be compared: datetime64[ns] for dates (zones become UTC), or numbers.
 
     Text must be in the order of ISO 8601: of 03/04/2024 nobody can say which day it is.
 
@@ -257,7 +245,7 @@ def check_time(time: Any, n_rows: int | None = None, name: str = "time") -> np.n
 
 
 def _read_dates(values: Any, name: str) -> Any:
-    """Text or objects as dates, or an error that names the first cell that is not one."""
+    """Read text or objects as dates; the error names the first cell that is not one."""
     import pandas as pd
 
     read = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
@@ -271,7 +259,7 @@ def _read_dates(values: Any, name: str) -> Any:
 
 
 def check_gap(gap: Any, time: np.ndarray) -> Any:
-    """The least distance in time between training and test rows, in the units of checked times.
+    """Return the least distance in time between training and test rows, in the units of checked times.
 
     Between dates a number counts days.
     """
@@ -297,7 +285,7 @@ def check_gap(gap: Any, time: np.ndarray) -> Any:
 
 
 def check_lengths(**columns: Any) -> None:
-    """Every given column has as many rows as the first."""
+    """Check that every given column has as many rows as the first."""
     sizes = {name: _length(column) for name, column in columns.items() if column is not None}
     if len(set(sizes.values())) > 1:
         shown = ", ".join(f"{name} has {size}" for name, size in sizes.items())
@@ -305,7 +293,7 @@ def check_lengths(**columns: Any) -> None:
 
 
 def check_range(fpr: Any) -> tuple[float, float]:
-    """A range of false positive rates, 0 <= a < b <= 1."""
+    """Return a range of false positive rates, 0 <= a < b <= 1."""
     try:
         low, high = (float(bound) for bound in fpr)
     except (TypeError, ValueError) as error:
@@ -316,7 +304,7 @@ def check_range(fpr: Any) -> tuple[float, float]:
 
 
 def check_share(value: Any, name: str, *, zero: bool = False) -> float:
-    """A share in (0, 1], or in [0, 1) where `zero`."""
+    """Return a share in (0, 1], or in [0, 1) where `zero`."""
     number = float(value) if isinstance(value, Real) else math.nan
     if zero and not 0.0 <= number < 1.0:
         raise ValueError(f"{name} must lie in [0, 1), got {value!r}.")
@@ -326,21 +314,21 @@ def check_share(value: Any, name: str, *, zero: bool = False) -> float:
 
 
 def check_length(k: Any) -> float:
-    """A list length: a number of at least 1 (in units of weight)."""
+    """Return a list length: a number of at least 1 (in units of weight)."""
     if not isinstance(k, Integral | Real) or isinstance(k, bool) or not 1.0 <= float(k) < math.inf:
         raise ValueError(f"k must be a number of rows of at least 1, got {k!r}.")
     return float(k)
 
 
 def check_choice(value: Any, name: str, choices: tuple) -> Any:
-    """One of a few named options."""
+    """Return one of a few named options."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
     return value
 
 
 def binarize(labels: np.ndarray, pos_label: Any) -> np.ndarray:
-    """True where the label is `pos_label`; without one, where it is the greater of two labels."""
+    """Return where the label is `pos_label`; without one, where it is the greater of two labels."""
     if pos_label is not None:
         return labels == pos_label
     if labels.dtype.kind == "b":
@@ -363,7 +351,7 @@ def binarize(labels: np.ndarray, pos_label: Any) -> np.ndarray:
 
 
 def _relevance(labels: np.ndarray, pos_label: Any, signed: bool) -> np.ndarray:
-    """Labels as numbers, higher is better; two classes become 0 and 1."""
+    """Return labels as numbers, higher is better; two classes become 0 and 1."""
     if pos_label is not None or labels.dtype.kind not in "iuf":
         return binarize(labels, pos_label).astype(np.float64)
     relevance = labels.astype(np.float64)
@@ -375,6 +363,7 @@ def _relevance(labels: np.ndarray, pos_label: Any, signed: bool) -> np.ndarray:
 
 
 def _one_class_message(labels: np.ndarray, positive: bool, weighted: bool) -> str:
+    """Say which class is missing; `positive` is whether positives are left."""
     classes = np.unique(labels)
     if len(classes) > 1 and not weighted:
         return (
@@ -387,11 +376,13 @@ def _one_class_message(labels: np.ndarray, positive: bool, weighted: bool) -> st
 
 
 def _shown(classes: np.ndarray) -> str:
+    """Return the first few labels as text."""
     names = [str(label) for label in classes[:5]]
     return ", ".join([*names, "..."] if len(classes) > 5 else names)
 
 
 def _vector(column: Any, name: str) -> np.ndarray:
+    """Return a column as a one-dimensional array."""
     vector = np.asarray(column)
     if vector.ndim != 1:
         hint = "take one column of it" if vector.ndim == 2 else "give one value per row"
@@ -399,19 +390,29 @@ def _vector(column: Any, name: str) -> np.ndarray:
     return vector
 
 
-def _plain(labels: np.ndarray) -> np.ndarray:
-    """Python objects as a typed array: numbers, booleans or strings."""
-    plain = np.array(labels.tolist())
-    if plain.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
+def _has_missing(column: np.ndarray) -> bool:
+    """Return whether numbers or objects have missing (or infinite) values."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind == "f" and not _all_finite(column)
+    from pandas import isna  # knows every flavour of a missing value
+
+    return bool(isna(column).any())
+
+
+def _typed(labels: np.ndarray) -> np.ndarray:
+    """Return Python objects as a typed array: numbers, booleans or strings."""
+    typed = np.array(labels.tolist())
+    if typed.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
         raise ValueError("Labels mix strings with other types: use one type for all rows.")
-    return plain
+    return typed
 
 
 def _length(column: Any) -> int:
+    """Return the number of rows of a column."""
     return len(column) if hasattr(column, "__len__") else len(np.asarray(column))
 
 
 def _all_finite(values: np.ndarray) -> bool:
-    """One cheap sum settles nearly every case: it is finite only if every value is."""
+    """Return whether all values are finite; one cheap sum settles nearly every case."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())

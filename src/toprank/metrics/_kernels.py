@@ -24,35 +24,8 @@ SLACK = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
 
 
 @njit(cache=True, nogil=True)
-def steps_of_list(positives_above, negatives_above):
-    """Return the steps of a list from its cumulative class weights, and the tie groups they are."""
-    n_groups = len(positives_above)
-    negatives_between = np.empty(n_groups + 1, np.float64)
-    positives = np.empty(n_groups, np.float64)
-    negatives_tied = np.empty(n_groups, np.float64)
-    group = np.empty(n_groups, np.int64)
-    last_positives, last_step, last_group, k = 0.0, 0.0, 0.0, 0
-    for g in range(n_groups):
-        if positives_above[g] > last_positives:
-            negatives_between[k] = last_group - last_step
-            positives[k] = positives_above[g] - last_positives
-            negatives_tied[k] = negatives_above[g] - last_group
-            group[k] = g
-            last_positives, last_step = positives_above[g], negatives_above[g]
-            k += 1
-        last_group = negatives_above[g]
-    negatives_between[k] = last_group - last_step
-    return (
-        negatives_between[: k + 1].copy(),
-        positives[:k].copy(),
-        negatives_tied[:k].copy(),
-        group[:k].copy(),
-    )
-
-
-@njit(cache=True, nogil=True)
 def ramp_area(left, low, width, height, start, stop, floor):
-    """Area above `floor` under a straight line from (left, low) within `start <= x <= stop`."""
+    """Return the area above `floor` under a straight line from (left, low) within `start <= x <= stop`."""
     right = left + width
     x0, x1 = max(left, start), min(right, stop)
     if x1 <= x0:
@@ -69,7 +42,7 @@ def ramp_area(left, low, width, height, start, stop, floor):
 
 @njit(cache=True, nogil=True)
 def roc_area(negatives_between, positives, negatives_tied, start, stop, floor):
-    """Area between the ROC curve and `floor` for `start <= negatives <= stop`, in weight units."""
+    """Return the area between the ROC curve and `floor` for `start <= negatives <= stop`, in weight units."""
     area, x, y = 0.0, 0.0, 0.0
     for g in range(len(positives)):
         if negatives_between[g] > 0.0:
@@ -86,7 +59,7 @@ def roc_area(negatives_between, positives, negatives_tied, start, stop, floor):
 
 @njit(cache=True, nogil=True)
 def precision_sum(negatives_between, positives, negatives_tied):
-    """Mean over the positives of the precision at the end of their tie group."""
+    """Return the mean over the positives of the precision at the end of their tie group."""
     total, x, y = 0.0, 0.0, 0.0
     for g in range(len(positives)):
         x += negatives_between[g] + negatives_tied[g]
@@ -98,7 +71,7 @@ def precision_sum(negatives_between, positives, negatives_tied):
 
 @njit(cache=True, nogil=True)
 def interpolated_precision_area(negatives_between, positives, negatives_tied):
-    """Area under the recall-precision curve with the interpolation of Davis and Goadrich."""
+    """Return the area under the recall-precision curve with the interpolation of Davis and Goadrich."""
     area, x, y = 0.0, 0.0, 0.0
     for g in range(len(positives)):
         x += negatives_between[g]
@@ -117,7 +90,7 @@ def interpolated_precision_area(negatives_between, positives, negatives_tied):
 
 @njit(cache=True, nogil=True)
 def list_point(negatives_between, positives, negatives_tied, size, whole):
-    """Positives, negatives and ROC area of the `size` highest rows.
+    """Return positives, negatives and ROC area of the `size` highest rows.
 
     A cut inside a tie group takes the same share of both classes, or all of the group when `whole`.
     """
@@ -143,7 +116,7 @@ def list_point(negatives_between, positives, negatives_tied, size, whole):
 
 @njit(cache=True, nogil=True)
 def top_positives(negatives_between, positives, negatives_tied):
-    """Weight of the positives scored strictly above every negative."""
+    """Return the weight of the positives scored strictly above every negative."""
     total = 0.0
     for g in range(len(positives)):
         if negatives_between[g] > 0.0 or negatives_tied[g] > 0.0:
@@ -154,7 +127,7 @@ def top_positives(negatives_between, positives, negatives_tied):
 
 @njit(cache=True, nogil=True)
 def best_precision(negatives_between, positives, negatives_tied, fewest):
-    """Highest precision over the thresholds that catch at least `fewest` positives."""
+    """Return the highest precision over the thresholds that catch at least `fewest` positives."""
     best, x, y = 0.0, 0.0, 0.0
     needed = fewest * (1.0 - SLACK)
     for g in range(len(positives)):
@@ -167,7 +140,7 @@ def best_precision(negatives_between, positives, negatives_tied, fewest):
 
 @njit(cache=True, nogil=True)
 def best_recall(negatives_between, positives, negatives_tied, precision):
-    """Weight of the positives caught by the longest list of at least this precision."""
+    """Return the weight of the positives caught by the longest list of at least this precision."""
     best, x, y = 0.0, 0.0, 0.0
     needed = precision * (1.0 - SLACK)
     for g in range(len(positives)):
@@ -180,7 +153,7 @@ def best_recall(negatives_between, positives, negatives_tied, precision):
 
 @njit(cache=True, nogil=True)
 def length_for_positives(negatives_between, positives, negatives_tied, fewest):
-    """Weight of the shortest list, cut at a threshold, that catches at least `fewest` positives."""
+    """Return the weight of the shortest list, cut at a threshold, that catches at least `fewest` positives."""
     x, y = 0.0, 0.0
     needed = fewest * (1.0 - SLACK)
     for g in range(len(positives)):
@@ -193,7 +166,7 @@ def length_for_positives(negatives_between, positives, negatives_tied, fewest):
 
 @njit(cache=True, nogil=True)
 def first_reciprocal(negatives_between, positives, negatives_tied):
-    """Expected reciprocal rank of the first positive over all orders of the tied rows.
+    """Return the expected reciprocal rank of the first positive over all orders of the tied rows.
 
     With `q` negatives and `p` positives tied after `x` negatives, the chance that the first
     positive comes after more than `j` tied rows is the product over i < j of (q - i)/(q + p - i).
@@ -216,7 +189,7 @@ def first_reciprocal(negatives_between, positives, negatives_tied):
 
 @njit(cache=True, nogil=True)
 def digamma(x):
-    """Logarithmic derivative of the gamma function for x >= 1 (to about 1e-15)."""
+    """Return the logarithmic derivative of the gamma function for x >= 1 (to about 1e-15)."""
     shift = 0.0
     while x < 10.0:
         shift -= 1.0 / x
@@ -230,7 +203,7 @@ def digamma(x):
 
 @njit(cache=True, nogil=True)
 def harmonic(low, high):
-    """Sum of 1/k for k = low + 1 .. high, continued to real numbers by the digamma function."""
+    """Return the sum of 1/k for k = low + 1 .. high, continued to real numbers by the digamma function."""
     count = high - low
     if count <= 16.0 and count == math.floor(count):
         total = 0.0
@@ -242,7 +215,7 @@ def harmonic(low, high):
 
 @njit(cache=True, nogil=True)
 def precision_over_lengths(negatives_between, positives, negatives_tied):
-    """Mean over every list length of the expected precision of that list."""
+    """Return the mean over every list length of the expected precision of that list."""
     total, x, y = 0.0, 0.0, 0.0
     for g in range(len(positives)):
         if negatives_between[g] > 0.0:
@@ -262,7 +235,7 @@ def precision_over_lengths(negatives_between, positives, negatives_tied):
 
 @njit(cache=True, nogil=True)
 def logarithmic_integral(x):
-    """li(x) for x > 1 by its power series in log x, every term of which is positive."""
+    """Return li(x) for x > 1 by its power series in log x, every term of which is positive."""
     t = math.log(x)
     total, term, k = 0.5772156649015329 + math.log(t), 1.0, 1.0
     while True:
@@ -275,7 +248,7 @@ def logarithmic_integral(x):
 
 @njit(cache=True, nogil=True)
 def inverse_log_sum(first, last):
-    """Sum of 1/ln(m) for the whole numbers m = first .. last (Euler-Maclaurin when it is long)."""
+    """Return the sum of 1/ln(m) for the whole numbers m = first .. last (Euler-Maclaurin when it is long)."""
     total = 0.0
     direct = last if last - first <= 4096.0 else max(first, 1024.0)
     while first <= direct:
@@ -292,13 +265,13 @@ def inverse_log_sum(first, last):
 
 @njit(cache=True, nogil=True)
 def _third_derivative(x, u):
-    """Third derivative of 1/ln at x, where u = 1/ln(x)."""
+    """Return the third derivative of 1/ln at x, where u = 1/ln(x)."""
     return -(u * u / x**3) * (2.0 + 6.0 * u + 6.0 * u * u)
 
 
 @njit(cache=True, nogil=True)
 def discount_between(low, high):
-    """Sum of 1/log2(1 + rank) over the stretch of ranks from `low` (left out) to `high`.
+    """Return the sum of 1/log2(1 + rank) over the stretch of ranks from `low` (left out) to `high`.
 
     A fraction of a rank counts as that fraction of its discount.
     """
@@ -315,7 +288,7 @@ def discount_between(low, high):
 
 @njit(cache=True, nogil=True)
 def binary_gain(negatives_between, positives, negatives_tied, k):
-    """Normalised discounted gain of the first `k` rows when every positive gains 1."""
+    """Return the normalised discounted gain of the first `k` rows when every positive gains 1."""
     gain, x, y = 0.0, 0.0, 0.0
     for g in range(len(positives)):
         x += negatives_between[g]
@@ -374,9 +347,9 @@ def steps_of_queries(starts, scores, positive, weight):
 
 @njit(cache=True, nogil=True)
 def query_values(bounds, negatives_between, positives, negatives_tied, metric, k):
-    """Value of each query: `AVERAGE_PRECISION`, `RECIPROCAL_RANK`, or `PRECISION` of its first `k` rows.
+    """Return one metric of each query: average precision, reciprocal rank, or precision of `k` rows.
 
-    `k` = 0 stands for the number of positives of the query.
+    `metric` is one of the constants above; `k` = 0 stands for the number of positives of the query.
     """
     values = np.full(len(bounds) - 1, np.nan)
     for q in range(len(values)):
@@ -397,7 +370,7 @@ def query_values(bounds, negatives_between, positives, negatives_tied, metric, k
 
 @njit(cache=True, nogil=True)
 def query_gain(starts, scores, codes, weight, gains, k):
-    """Normalised discounted gain of the first `k` rows of each query.
+    """Return the normalised discounted gain of the first `k` rows of each query.
 
     Tied rows share the discounts of their ranks equally, so that each gets its expected gain.
     """
@@ -429,7 +402,7 @@ def query_gain(starts, scores, codes, weight, gains, k):
 
 @njit(cache=True, nogil=True)
 def split_levels(weight, ordered, inside, outside):
-    """Weight inside and outside the positives of every level.
+    """Fill in the weight inside and outside the positives of every level.
 
     The positives of level `c` are the rows of level `c` and above when `ordered`, those of level
     `c` alone otherwise. Both are sums of their own: the difference from the total would leave
@@ -451,7 +424,7 @@ def split_levels(weight, ordered, inside, outside):
 
 @njit(cache=True, nogil=True)
 def query_level_areas(starts, scores, codes, weight, n_levels, ordered, start, stop):
-    """Area under the ROC curve between two false positive rates, per query and level.
+    """Return the area under the ROC curve between two false positive rates, per query and level.
 
     Areas are divided by `stop - start`; NaN where the query lacks one of the two classes.
     """
@@ -484,7 +457,7 @@ def query_level_areas(starts, scores, codes, weight, n_levels, ordered, start, s
 
 @njit(cache=True, nogil=True)
 def query_level_hits(starts, scores, codes, weight, n_levels):
-    """Weight of each level, and of its rows that rank in the stretch the level would fill.
+    """Return the weight of each level, and of its rows that rank in the stretch the level would fill.
 
     In a perfect order the highest level fills the first ranks, the next the ranks below, and so on.
     Tied rows spread evenly over the ranks they share.

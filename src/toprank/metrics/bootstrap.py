@@ -37,7 +37,7 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 CHUNK = 16  # resamples that one task draws
 FEWEST_RESAMPLES = 200
-PLACE_COST = 25  # a binomial count takes about as long as so many rows
+PLACE_COST = 4  # drawing the count of a place takes about as long as drawing so many rows
 
 Core = Callable[..., Any]
 Job = tuple[Core, dict[str, Any]]

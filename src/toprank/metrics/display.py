@@ -65,7 +65,7 @@ def ranking_curve(
 
 
 def roc_points(stairs: Staircase, max_points: int = 2000) -> Points:
-    """Corners of the ROC curve."""
+    """Return the corners of the ROC curve."""
     passed = CumulativeCounts.of(stairs)
     negatives, positives = passed.negatives, passed.positives
     kept = _spread(len(negatives), max_points)
@@ -75,7 +75,7 @@ def roc_points(stairs: Staircase, max_points: int = 2000) -> Points:
 
 
 def recall_precision_points(stairs: Staircase, max_points: int = 2000) -> Points:
-    """Precision against recall along the hyperbolas between thresholds."""
+    """Return precision against recall along the hyperbolas between thresholds."""
     steps = _spread(len(stairs.positives), max_points // 2)
     pieces = max(1, min(50, max_points // len(steps)))
     share = np.linspace(0.0, 1.0, pieces + 1)
@@ -95,7 +95,7 @@ def recall_precision_points(stairs: Staircase, max_points: int = 2000) -> Points
 
 
 def list_precision_points(stairs: Staircase, max_points: int = 2000) -> Points:
-    """Expected precision against list length, from one row to all."""
+    """Return expected precision against list length, from one row to all."""
     passed = CumulativeCounts.of(stairs)
     negatives, positives = passed.negatives, passed.positives
     kept = _spread(len(negatives), max_points)
@@ -115,7 +115,7 @@ CURVES: dict[str, Callable[..., Points]] = {
 
 
 def _spread(count: int, at_most: int) -> np.ndarray:
-    """At most so many indices, evenly spread, both ends included."""
+    """Return at most so many indices, evenly spread, both ends included."""
     if count <= at_most:
         return np.arange(count)
     return np.unique(np.linspace(0, count - 1, max(at_most, 2)).astype(np.int64))
@@ -341,7 +341,7 @@ class RankingCurveDisplay:
 
 
 def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> str:
-    """Figure that goes with the curve."""
+    """Return the figure that goes with the curve."""
     if kind == "recall_precision":
         return f"area = {recall_precision_area_core(stairs):.3f}"
     if kind == "list_precision":
@@ -353,7 +353,7 @@ def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> s
 
 
 def _scores_of(estimator: Any, X: Any, pos_label: Any) -> np.ndarray:
-    """Scores of the positive class by a two-class estimator."""
+    """Return the scores of the positive class by a two-class estimator."""
     classes = getattr(estimator, "classes_", np.array([0, 1]))
     if len(classes) != 2:
         raise ValueError(f"The estimator knows {len(classes)} classes; a curve needs two.")

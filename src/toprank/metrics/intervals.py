@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from toprank.docstrings import fill_docstring
-from toprank.formatting import to_jsonable
+from toprank.formatting import to_jsonable, to_python
 from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
 from toprank.metrics.queries import mean_over_queries
 from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
@@ -183,11 +183,9 @@ def interval(
     check_level(level)
     sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters)
     if _choose_method(method, sample, job[0]) == "delong":
-        areas, covariance = delong([sample])  # type: ignore[list-item]
-        low, high = normal_interval(areas[0], covariance[0, 0], level, 0.0, 1.0)
-        return Interval(float(areas[0]), low, high, level, "delong")
-    how = Resampling.of(level, n_resamples, random_state, n_jobs)
-    values = how.draw(sample, [job])[0]
+        return delong_interval(sample, level)  # type: ignore[arg-type]
+    resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
+    values = resampling.draw(sample, [job])[0]
     return Interval(sample.value(job), *percentiles(values, level), level, "bootstrap")
 
 
@@ -245,9 +243,11 @@ def compare(
     sample_b, _ = prepare(metric, y_true, scores_b, *data)
     if _choose_method(method, sample_a, job[0]) == "delong":
         return _compare_delong(sample_a, sample_b, level)  # type: ignore[arg-type]
-    how = Resampling.of(level, n_resamples, random_state, n_jobs)
+    resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     value_a, value_b = sample_a.value(job), sample_b.value(job)
-    drawn_a, drawn_b = (how.draw(sample, [job], paired=True)[0] for sample in (sample_a, sample_b))
+    drawn_a, drawn_b = (
+        resampling.draw(sample, [job], paired=True)[0] for sample in (sample_a, sample_b)
+    )
     estimate = bootstrap_interval(value_a - value_b, drawn_a - drawn_b, level)
     return Comparison(*estimate, value_a, value_b, level, "bootstrap")
 
@@ -305,7 +305,7 @@ def evaluate(
     """
     check_choice(intervals, "intervals", INTERVALS)
     bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
-    how = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
+    resampling = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
     chosen = _choose_metrics(metrics, y_true, pos_label, qid)
     given = _check_parameters(parameters, chosen)
     data = (y_true, scores, sample_weight, pos_label)
@@ -317,14 +317,14 @@ def evaluate(
         jobs = {metric.name: metric.list_job(**given[metric.name]) for metric in on_list}
         report |= _list_entries(sample, jobs, level if intervals in ("all", "delong") else None)
         if bootstrap:
-            _add_bootstrap(report, sample, jobs, how)
+            _add_bootstrap(report, sample, jobs, resampling)
     if on_table:
         signed = all(metric.signed for metric in on_table)
         table = TableSample(graded_rows(*data, qid, signed=signed))
         jobs = {metric.name: metric.query_job(**given[metric.name]) for metric in on_table}
         report |= _table_entries(table, jobs)
         if bootstrap:
-            _add_bootstrap(report, table, jobs, how)
+            _add_bootstrap(report, table, jobs, resampling)
     return {metric.name: report[metric.name] for metric in chosen}
 
 
@@ -335,8 +335,7 @@ def _list_entries(
     entries = {name: _entry(sample.value(job), job[1]) for name, job in jobs.items()}
     for name, (core, _) in jobs.items():
         if level is not None and has_delong(sample, core):
-            areas, covariance = delong([sample])
-            low, high = normal_interval(areas[0], covariance[0, 0], level, 0.0, 1.0)
+            _, low, high = delong_interval(sample, level)
             entries[name] |= {"low": low, "high": high, "method": "delong"}
     return entries
 
@@ -354,27 +353,21 @@ def _table_entries(sample: TableSample, jobs: dict[str, Job]) -> dict[str, dict[
 
 
 def _add_bootstrap(
-    entries: dict[str, dict[str, Any]], sample: Any, jobs: dict[str, Job], how: Resampling
+    entries: dict[str, dict[str, Any]], sample: Any, jobs: dict[str, Job], resampling: Resampling
 ) -> None:
     """Fill in the intervals that are missing; every resample is drawn once for all metrics."""
     waiting = [name for name in jobs if entries[name]["method"] is None]
     if waiting:
-        drawn = how.draw(sample, [jobs[name] for name in waiting])
+        drawn = resampling.draw(sample, [jobs[name] for name in waiting])
         for name, values in zip(waiting, drawn, strict=True):
-            low, high = percentiles(values, how.level)
+            low, high = percentiles(values, resampling.level)
             entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
 
 
 def _entry(value: float, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return one metric without an interval, in types that JSON knows."""
-    settings = to_jsonable(parameters)
-    return {
-        "value": float(value),
-        "low": None,
-        "high": None,
-        "method": None,
-        "parameters": settings,
-    }
+    entry: dict[str, Any] = {"value": float(value), "low": None, "high": None, "method": None}
+    return entry | {"parameters": to_jsonable(parameters)}
 
 
 def _choose_metrics(
@@ -418,10 +411,10 @@ def _check_parameters(
 # -- intervals and tests ------------------------------------------------------------------------------
 
 
-def percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Return the percentile interval of bootstrap values."""
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def percentiles(values: np.ndarray, level: float) -> tuple[Any, Any]:
+    """Return the ends of the central share `level` of bootstrap values, or of each column of a matrix."""
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return to_python(low), to_python(high)
 
 
 def bootstrap_interval(
@@ -598,6 +591,13 @@ def normal_interval(
     return max(value - reach, low), min(value + reach, high)
 
 
+def delong_interval(sample: ListSample, level: float) -> Interval:
+    """Return the AUC of a list with its normal interval."""
+    areas, covariance = delong([sample])
+    value = float(areas[0])
+    return Interval(value, *normal_interval(value, covariance[0, 0], level, 0, 1), level, "delong")
+
+
 def normal_p_value(difference: float, variance: float) -> float:
     """Return the two-sided p-value of no difference; without any variance it is 0 or 1."""
     if variance > 1e-20:
@@ -612,7 +612,8 @@ def _compare_delong(sample_a: ListSample, sample_b: ListSample, level: float) ->
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     low, high = normal_interval(difference, variance, level, -1.0, 1.0)
     p_value = normal_p_value(difference, variance)
-    return Comparison(difference, low, high, p_value, *map(float, areas), level, "delong")
+    value_a, value_b = float(areas[0]), float(areas[1])
+    return Comparison(difference, low, high, p_value, value_a, value_b, level, "delong")
 
 
 def has_delong(sample: Any, core: Callable[..., Any]) -> bool:

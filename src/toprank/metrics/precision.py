@@ -51,7 +51,7 @@ def average_precision(
 
 
 def average_precision_core(stairs: Staircase) -> float:
-    """Average precision of a ranked list."""
+    """Return the average precision of a ranked list."""
     return _kernels.precision_sum(*stairs.steps)
 
 
@@ -87,7 +87,7 @@ def recall_precision_area(
 
 
 def recall_precision_area_core(stairs: Staircase) -> float:
-    """Recall-precision area of a ranked list."""
+    """Return the recall-precision area of a ranked list."""
     return _kernels.interpolated_precision_area(*stairs.steps)
 
 
@@ -121,7 +121,7 @@ def mean_precision(
 
 
 def mean_precision_core(stairs: Staircase) -> float:
-    """Mean precision of a ranked list."""
+    """Return the mean precision of a ranked list."""
     return _kernels.precision_over_lengths(*stairs.steps)
 
 
@@ -158,7 +158,7 @@ def precision_at_recall(
 
 
 def precision_at_recall_core(stairs: Staircase, *, recall: float = 0.8) -> float:
-    """Highest precision of a ranked list at a recall or beyond."""
+    """Return the highest precision of a ranked list at a recall or beyond."""
     needed = check_share(recall, "recall") * stairs.total_positives
     return _kernels.best_precision(*stairs.steps, needed)
 
@@ -196,6 +196,6 @@ def recall_at_precision(
 
 
 def recall_at_precision_core(stairs: Staircase, *, precision: float = 0.5) -> float:
-    """Highest recall of a ranked list at a precision or better."""
+    """Return the highest recall of a ranked list at a precision or better."""
     needed = check_share(precision, "precision")
     return _kernels.best_recall(*stairs.steps, needed) / stairs.total_positives

@@ -113,7 +113,7 @@ def query_table(
 
 
 def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
-    """Mean of the queries that have a value; NaN marks a query that is left out."""
+    """Return the mean of the queries that have a value; NaN marks a query that is left out."""
     scored = ~np.isnan(values)
     if not scored.any():
         raise ValueError(
@@ -180,7 +180,7 @@ def ndcg(
 
 
 def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
-    """NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
+    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
     check_choice(gain, "gain", GAINS)
     return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
 
@@ -188,7 +188,7 @@ def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponen
 def ndcg_queries(
     table: QueryTable, *, k: float | None = None, gain: str = "exponential"
 ) -> np.ndarray:
-    """NDCG of each query; NaN where no row is relevant."""
+    """Return the NDCG of each query; NaN where no row is relevant."""
     gains = table.levels
     if check_choice(gain, "gain", GAINS) == "exponential":
         if table.levels[-1] > 1000:
@@ -242,7 +242,7 @@ def mean_average_precision(
 
 
 def average_precision_queries(table: QueryTable) -> np.ndarray:
-    """Average precision of each query; NaN where no row is positive."""
+    """Return the average precision of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.AVERAGE_PRECISION, 0.0)
 
 
@@ -279,7 +279,7 @@ def mean_reciprocal_rank(
 
 
 def reciprocal_rank_queries(table: QueryTable) -> np.ndarray:
-    """Reciprocal rank of the first positive of each query; NaN where no row is positive."""
+    """Return the reciprocal rank of the first positive of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.RECIPROCAL_RANK, 0.0)
 
 
@@ -344,7 +344,7 @@ def multiclass_auc(
 def multiclass_auc_queries(
     table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
 ) -> np.ndarray:
-    """Multiclass AUC of each query; NaN where no class can be compared."""
+    """Return the multiclass AUC of each query; NaN where no class can be compared."""
     areas = _level_areas(table, kind, fpr)
     shares = np.where(np.isnan(areas), 0.0, table.level_weight)
     total = shares.sum(axis=1)
@@ -392,7 +392,7 @@ def per_class_auc(
 
 
 def _level_areas(table: QueryTable, kind: str, fpr: tuple[float, float]) -> np.ndarray:
-    """Area of each level (columns) in each query (rows)."""
+    """Return the area of each level (columns) in each query (rows)."""
     ordered = check_choice(kind, "kind", KINDS) == "ordered"
     low, high = check_range(fpr)
     return _kernels.query_level_areas(*table.ranked_rows, len(table.levels), ordered, low, high)
@@ -445,7 +445,7 @@ def multiclass_precision(
 
 
 def multiclass_precision_queries(table: QueryTable, *, average: str = "micro") -> np.ndarray:
-    """Averaged precision of each query; NaN where a query has a single class."""
+    """Return the averaged precision of each query; NaN where a query has a single class."""
     check_choice(average, "average", AVERAGES)
     sizes, hits = _kernels.query_level_hits(*table.ranked_rows, len(table.levels))
     present = sizes > 0

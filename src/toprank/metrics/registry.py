@@ -230,7 +230,7 @@ def custom_sample(
 
 
 def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:
-    """Whether the metric runs on one list of two classes rather than on a table of queries."""
+    """Return whether the metric runs on one list of two classes rather than on a table of queries."""
     if metric.list_core is None:
         return False
     if metric.query_core is None:
@@ -239,7 +239,7 @@ def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:
 
 
 def is_graded(y_true: Any, pos_label: Any) -> bool:
-    """Whether the labels are grades rather than two classes of which the lower gains nothing."""
+    """Return whether the labels are grades rather than two classes of which the lower gains nothing."""
     labels = check_labels(y_true)
     if pos_label is not None or labels.dtype.kind not in "iuf":
         return False

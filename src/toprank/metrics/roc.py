@@ -52,7 +52,7 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
 
 
 def roc_auc_core(stairs: Staircase) -> float:
-    """Area under the ROC curve of a ranked list."""
+    """Return the area under the ROC curve of a ranked list."""
     area = _kernels.roc_area(*stairs.steps, 0.0, stairs.total_negatives, 0.0)
     return area / (stairs.total_positives * stairs.total_negatives)
 
@@ -100,7 +100,7 @@ def partial_auc(
 def partial_auc_core(
     stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.1), standardize: str | None = None
 ) -> float:
-    """Partial area of a ranked list."""
+    """Return the partial area of a ranked list."""
     low, high = check_range(fpr)
     check_choice(standardize, "standardize", (None, "mcclish"))
     area = _clipped_area(stairs, low, high, 0.0)
@@ -153,14 +153,14 @@ def two_way_partial_auc(
 def two_way_partial_auc_core(
     stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.3), min_tpr: float = 0.5
 ) -> float:
-    """Two-way partial area of a ranked list."""
+    """Return the two-way partial area of a ranked list."""
     low, high = check_range(fpr)
     floor = check_share(min_tpr, "min_tpr", zero=True)
     return _clipped_area(stairs, low, high, floor) / (1 - floor)
 
 
 def _clipped_area(stairs: Staircase, low: float, high: float, floor: float) -> float:
-    """Area over `floor` between two false positive rates, divided by their distance."""
+    """Return the area over `floor` between two false positive rates, divided by their distance."""
     positives, negatives = stairs.total_positives, stairs.total_negatives
     area = _kernels.roc_area(*stairs.steps, low * negatives, high * negatives, floor * positives)
     return area / (positives * negatives * (high - low))
@@ -203,7 +203,7 @@ def preference_auc(
 def _preferences(
     y_true: Any, scores: Any, sample_weight: Any, pos_label: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Direction (+1 or -1) and signed margin of every pair that has a preference."""
+    """Return the direction (+1 or -1) and signed margin of every pair that has a preference."""
     labels, values = check_labels(y_true), np.asarray(scores)
     check_lengths(y_true=labels, scores=values, sample_weight=sample_weight)
     if values.ndim == 2 and values.shape[1] == 2:

@@ -1,4 +1,4 @@
-"""How much the ordering changes when the model is trained again on a resample."""
+"""Instability of a ranking: how much the order changes when the model is trained again."""
 
 from __future__ import annotations
 
@@ -58,25 +58,25 @@ def instability(scores: Any, *, distance: str = "spearman") -> float:
 
 
 def mid_ranks(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 1 at the highest score; equal scores share the mean of their ranks."""
+    """Return ranks from 1 at the highest score; equal scores share the mean of their ranks."""
     order = descending_order(scores)
     return _share_ranks(order, scores[order].astype(np.float64))
 
 
 def spearman_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Euclidean distance of two rank vectors over that of a reversal, sqrt((n^3 - n)/3)."""
+    """Return the Euclidean distance of two rank vectors over that of a reversal, sqrt((n^3 - n)/3)."""
     n = float(len(first))
     return float(np.sqrt(np.square(first - second).sum() / ((n**3 - n) / 3)))
 
 
 def footrule_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Sum of absolute rank differences over that of a reversal, floor(n^2 / 2)."""
+    """Return the sum of absolute rank differences over that of a reversal, floor(n^2 / 2)."""
     n = len(first)
     return float(np.abs(first - second).sum() / (n * n // 2))
 
 
 def kendall_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Share of pairs in opposite orders; pairs tied in one ranking only count one half."""
+    """Return the share of pairs in opposite orders; pairs tied in one ranking only count one half."""
     order = descending_order(-first)
     return _discordant_pairs(first[order], second[order]) / (len(first) * (len(first) - 1) / 2)
 
@@ -90,6 +90,7 @@ DISTANCES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 @njit(cache=True, nogil=True)
 def _share_ranks(order, scores):
+    """Return the ranks of rows in descending order of their scores, ties at their mean."""
     ranks = np.empty(len(order), np.float64)
     i = 0
     while i < len(order):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from toprank.metrics import _kernels
 from toprank.ranking import RankedList
 from toprank.validation import binary_rows
 
@@ -37,10 +36,13 @@ class Staircase:
     @classmethod
     def of(cls, ranked: RankedList) -> Staircase:
         """Reduce a ranked list."""
-        between, positives, tied, groups = _kernels.steps_of_list(
-            ranked.positives, ranked.negatives
-        )
-        return cls(between, positives, tied, ranked.scores[groups])
+        above = ranked.positives
+        steps = np.flatnonzero(np.append(above[0] > 0, above[1:] > above[:-1]))
+        positives = np.diff(above[steps], prepend=0.0)
+        ends = ranked.negatives[steps]
+        starts = np.where(steps > 0, ranked.negatives[steps - 1], 0.0)
+        between = np.append(starts, ranked.total_negatives) - np.append(0.0, ends)
+        return cls(between, positives, ends - starts, ranked.scores[steps])
 
     @property
     def steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -44,7 +44,7 @@ def pos_at_top(
 
 
 def pos_at_top_core(stairs: Staircase) -> float:
-    """Positives of a ranked list above its first negative."""
+    """Return the share of positives of a ranked list above its first negative."""
     return _kernels.top_positives(*stairs.steps) / stairs.total_positives
 
 
@@ -97,7 +97,7 @@ def precision_at_k(
 
 
 def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
-    """Precision of the first k rows of a ranked list."""
+    """Return the precision of the first k rows of a ranked list."""
     size = stairs.total_positives if k is None else check_length(k)
     if size > stairs.total * (1 + 1e-12):
         raise ValueError(f"k is out of range: k={k!r}, but there are only {stairs.total:g} rows.")
@@ -105,7 +105,7 @@ def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
 
 
 def precision_at_k_queries(table: QueryTable, *, k: float | None = None) -> Any:
-    """Precision of the first k rows of each query."""
+    """Return the precision of the first k rows of each query."""
     size = 0.0 if k is None else check_length(k)
     return _kernels.query_values(*table.steps, _kernels.PRECISION, size)
 
@@ -143,7 +143,7 @@ def hit_rate(
 
 
 def hit_rate_core(stairs: Staircase, *, top: float = 0.1) -> float:
-    """Precision of the first share of a ranked list."""
+    """Return the precision of the first share of a ranked list."""
     size = check_share(top, "top") * stairs.total
     return _kernels.list_point(*stairs.steps, size, False)[0] / size
 
@@ -189,7 +189,7 @@ def local_auc(
 
 
 def local_auc_core(stairs: Staircase, *, top: float = 0.2, ties: str = "split") -> float:
-    """Local area of a ranked list."""
+    """Return the local area of a ranked list."""
     size = check_share(top, "top") * stairs.total
     whole = check_choice(ties, "ties", TIES) == "group"
     found, passed, area = _kernels.list_point(*stairs.steps, size, whole)
@@ -238,7 +238,7 @@ def list_length_for_recall(
 def list_length_for_recall_core(
     stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
 ) -> float:
-    """Length of the shortest list with a recall."""
+    """Return the length of the shortest list with a recall."""
     needed = check_share(recall, "recall") * stairs.total_positives
     length = _kernels.length_for_positives(*stairs.steps, needed)
     return length / stairs.total if as_share else length

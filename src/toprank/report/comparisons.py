@@ -31,24 +31,26 @@ PAIRED_DRAWS = 2e8  # rows drawn to compare one model, beyond 200 resamples
 MOST_BLOCKS = 12
 POSITIVES_PER_BLOCK = 10  # on average; a block with fewer says little
 BLOCK_RESAMPLES = 400
+BLOCK_METRICS = ("average_precision", "roc_auc")
 
 
-def compare_on_rows(rows: ReportRows, how: Resampling) -> dict[str, Any]:
+def compare_on_rows(rows: ReportRows, resampling: Resampling) -> dict[str, Any]:
     """Return the metrics of every model and the paired differences from that of the report.
 
     All models share their resamples. p-values are two-sided and adjusted over the models by Holm's
     method, metric by metric.
     """
-    n_resamples = affordable_resamples(how.n_resamples, len(rows.positive), PAIRED_DRAWS)
-    how = replace(how, n_resamples=n_resamples)
+    n_resamples = affordable_resamples(resampling.n_resamples, len(rows.positive), PAIRED_DRAWS)
+    resampling = replace(resampling, n_resamples=n_resamples)
     jobs = [METRICS[name].list_job(**PARAMETERS.get(name, {})) for name in COMPARED]
     values, draws = {}, {}
     for name in rows.scores:
         sample = rows.sample(name)
         values[name] = [sample.value(job) for job in jobs]
-        draws[name] = how.draw(sample, jobs, paired=True)
+        draws[name] = resampling.draw(sample, jobs, paired=True)
     table: list[dict[str, Any]] = [
-        {"model": name, **_entries(values[name], draws[name], how.level)} for name in rows.scores
+        {"model": name, **_entries(values[name], draws[name], resampling.level)}
+        for name in rows.scores
     ]
     table.sort(key=lambda row: -row["average_precision"]["value"])
     return {
@@ -60,7 +62,7 @@ def compare_on_rows(rows: ReportRows, how: Resampling) -> dict[str, Any]:
         "note": "All models rank the same rows; differences are paired over the same resamples.",
         "notes": [],
         "table": table,
-        "differences": _differences(rows.model, values, draws, how.level),
+        "differences": _differences(rows.model, values, draws, resampling.level),
     }
 
 
@@ -187,7 +189,7 @@ def _notes(comparison: Mapping[str, Any]) -> list[str]:
 # -- over time ----------------------------------------------------------------------------------------
 
 
-def quality_over_time(rows: ReportRows, how: Resampling) -> dict[str, Any] | None:
+def quality_over_time(rows: ReportRows, resampling: Resampling) -> dict[str, Any] | None:
     """Return average precision and AUC of consecutive blocks, and whether the later half differs."""
     assert rows.time is not None
     n_positives = int(np.count_nonzero(rows.positive))
@@ -195,11 +197,11 @@ def quality_over_time(rows: ReportRows, how: Resampling) -> dict[str, Any] | Non
     codes = time_blocks(rows.time, n_blocks if n_positives >= POSITIVES_PER_BLOCK else 1)
     if codes.max() == 0:
         return None
-    how = replace(how, n_resamples=min(how.n_resamples, BLOCK_RESAMPLES))
+    resampling = replace(resampling, n_resamples=min(resampling.n_resamples, BLOCK_RESAMPLES))
     members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
     return {
-        "blocks": [_block(rows, block, how) for block in members],
-        "change": _change(rows, how.level),
+        "blocks": [_block(rows, block, resampling) for block in members],
+        "change": _change(rows, resampling.level),
     }
 
 
@@ -218,30 +220,35 @@ def time_blocks(time: np.ndarray, n_blocks: int) -> np.ndarray:
     return np.searchsorted(used, code_of_moment)[moment]
 
 
-def _block(rows: ReportRows, members: np.ndarray, how: Resampling) -> dict[str, Any]:
+def _block(rows: ReportRows, members: np.ndarray, resampling: Resampling) -> dict[str, Any]:
     """Return the metrics of one stretch of time."""
     assert rows.time is not None
     sample = rows.sample(members=members)
     positive, scores, weight = sample.rows.positive, sample.rows.scores, sample.rows.weight
     total = float(len(members) if weight is None else weight.sum())
-    found = float(positive.sum() if weight is None else weight[positive].sum())
+    n_positives = float(positive.sum() if weight is None else weight[positive].sum())
     block: dict[str, Any] = {
         "start": _shown(rows.time[members].min()),
         "end": _shown(rows.time[members].max()),
         "n_rows": total,
-        "n_positives": found,
-        "prevalence": found / total,
-        "average_precision": None,
-        "roc_auc": None,
+        "n_positives": n_positives,
+        "prevalence": n_positives / total,
+        **dict.fromkeys(BLOCK_METRICS),
     }
     if 0 < np.count_nonzero(positive) < len(members):
-        area = metrics.interval("roc_auc", positive, scores, sample_weight=weight, level=how.level,
-                                n_resamples=how.n_resamples, n_jobs=how.n_jobs)  # fmt: skip
-        block["roc_auc"] = {"value": area.value, "low": area.low, "high": area.high}
-        job = METRICS["average_precision"].list_job()
-        count = affordable_resamples(how.n_resamples, sample.cost)
-        low, high = percentiles(replace(how, n_resamples=count).draw(sample, [job])[0], how.level)
-        block["average_precision"] = {"value": sample.value(job), "low": low, "high": high}
+        count = affordable_resamples(resampling.n_resamples, sample.cost)
+        found = metrics.evaluate(
+            positive,
+            scores,
+            metrics=BLOCK_METRICS,
+            sample_weight=weight,
+            level=resampling.level,
+            n_resamples=count,
+            random_state=resampling.seed,
+            n_jobs=resampling.n_jobs,
+        )
+        block |= {name: {key: entry[key] for key in ("value", "low", "high")}
+                  for name, entry in found.items()}  # fmt: skip
     return block
 
 

@@ -127,7 +127,7 @@ def evaluate(
     >>> report["lists"]["hits"]["value"][place]
     41.0
     """
-    how = Resampling.of(level, n_resamples, random_state, n_jobs)
+    resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     rows = check_rows(
         y,
         scores,
@@ -147,8 +147,8 @@ def evaluate(
         rows.positive, sample.rows.scores, parameters=PARAMETERS, sample_weight=rows.weight,
         intervals="delong", level=level,
     )  # fmt: skip
-    drawn = read_resamples(sample, rows.positive_values, grid, _waiting_jobs(entries), how)
-    lists = _lists(sample, rows, grid, drawn, cost, how.level)
+    drawn = read_resamples(sample, rows.positive_values, grid, _waiting_jobs(entries), resampling)
+    lists = _lists(sample, rows, grid, drawn, cost, resampling.level)
     return {
         "schema": SCHEMA,
         "title": to_jsonable(title) or f"How good is {rows.model}?",
@@ -156,9 +156,9 @@ def evaluate(
         "created": to_jsonable(created),
         "currency": to_jsonable(currency),
         "cost_of_check": cost,
-        "level": how.level,
+        "level": resampling.level,
         "data": _data(rows),
-        "metrics": _with_intervals(entries, drawn, how.level),
+        "metrics": _with_intervals(entries, drawn, resampling.level),
         "lengths": shown,
         "lists": lists,
         "bigger": bigger_lists(lists, shown),
@@ -167,23 +167,23 @@ def evaluate(
             for name in rows.scores
         },
         "bands": {
-            "roc": _band(FALSE_POSITIVE_RATES, drawn.recall, how.level),
-            "recall_precision": _band(RECALLS, drawn.precision, how.level),
+            "roc": _band(FALSE_POSITIVE_RATES, drawn.recall, resampling.level),
+            "recall_precision": _band(RECALLS, drawn.precision, resampling.level),
         },
-        "models": _models(rows, comparison, how),
-        "time": None if rows.time is None else quality_over_time(rows, how),
+        "models": _models(rows, comparison, resampling),
+        "time": None if rows.time is None else quality_over_time(rows, resampling),
         "importance": None if importance is None else importance_table(importance),
         "alerts": alert_table(highest_rows(rows, shown[-1]) if alerts is None else alerts, rows),
     }
 
 
 def _models(
-    rows: ReportRows, comparison: Mapping[str, Any] | None, how: Resampling
+    rows: ReportRows, comparison: Mapping[str, Any] | None, resampling: Resampling
 ) -> dict[str, Any] | None:
     """Return the comparison that was given, or one on the rows of the report."""
     if comparison is not None and comparison["leaderboard"]:
         return from_comparison(to_jsonable(comparison))
-    return compare_on_rows(rows, how) if len(rows.scores) > 1 else None
+    return compare_on_rows(rows, resampling) if len(rows.scores) > 1 else None
 
 
 def _data(rows: ReportRows) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def read_resamples(
     values: np.ndarray | None,
     lengths: np.ndarray,
     jobs: Mapping[str, Job],
-    how: Resampling,
+    resampling: Resampling,
 ) -> Readings:
     """Draw each resample once and read lists, curves and metrics off it.
 
@@ -239,9 +239,9 @@ def read_resamples(
     """
 
     def read(resample: int) -> np.ndarray:
-        stairs = sample.draw(how.seed, resample, paired=False)
+        stairs = sample.draw(resampling.seed, resample, paired=False)
         passed = CumulativeCounts.of(stairs)
-        parts = [
+        parts: list[Any] = [
             passed.positives_among(lengths),
             [stairs.total_positives],
             passed.recall_at_fpr(FALSE_POSITIVE_RATES),
@@ -249,11 +249,13 @@ def read_resamples(
             [core(stairs, **parameters) for core, parameters in jobs.values()],
         ]
         if values is not None:
-            sums = sample.draw_sums(how.seed, resample, values)
+            sums = sample.draw_sums(resampling.seed, resample, values)
             parts.append(passed.sum_among(lengths, sums))
         return np.concatenate(parts)
 
-    table = run_resamples(read, affordable_resamples(how.n_resamples, sample.cost), how.n_jobs)
+    table = run_resamples(
+        read, affordable_resamples(resampling.n_resamples, sample.cost), resampling.n_jobs
+    )
     sizes = [len(lengths), 1, len(FALSE_POSITIVE_RATES), len(RECALLS), len(jobs)]
     hits, positives, recall, precision, found, value = np.split(table, np.cumsum(sizes), axis=1)
     return Readings(
@@ -292,7 +294,7 @@ def _curves(stairs: Staircase) -> dict[str, dict[str, list[float]]]:
 
 def _band(x: np.ndarray, drawn: np.ndarray, level: float) -> dict[str, list[float]]:
     """Return the pointwise percentile band of curves drawn at the same places."""
-    low, high = _quantiles(drawn, level)
+    low, high = percentiles(drawn, level)
     return {"x": _shortened(x), "low": _shortened(low), "high": _shortened(high)}
 
 
@@ -378,7 +380,7 @@ def list_table(
     level : float
     """
     low, high = count_interval(hits, drawn_hits, lengths, level)
-    recall_low, recall_high = _quantiles(drawn_hits / drawn_positives[:, None], level)
+    recall_low, recall_high = percentiles(drawn_hits / drawn_positives[:, None], level)
     certain = _certain(hits, lengths)
     recall_low = np.where(certain, np.minimum(low / total_positives, 1.0), recall_low)
     recall_high = np.where(certain, np.minimum(high / total_positives, 1.0), recall_high)
@@ -394,7 +396,7 @@ def count_interval(
     hits: np.ndarray, drawn_hits: np.ndarray, lengths: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the interval of the number of right rows; exact where resamples cannot differ."""
-    low, high = _quantiles(drawn_hits, level)
+    low, high = percentiles(drawn_hits, level)
     tail = (1 - level) / 2
     certain = _certain(hits, lengths)
     reach = tail ** (1 / lengths)  # what k of k right leave open below, and 0 of k above
@@ -421,7 +423,7 @@ def money_table(
     table: dict[str, Any] = {"spent": spent.tolist() if cost_of_check is not None else None}
     if caught is None or drawn is None:
         return table | {"caught": None, "net": None}
-    low, high = _quantiles(drawn, level)
+    low, high = percentiles(drawn, level)
     table["caught"] = _column(caught, low, high)
     table["net"] = _column(caught - spent, low - spent, high - spent)
     return table
@@ -455,9 +457,3 @@ def _column(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, l
         "low": np.minimum(low, value).tolist(),
         "high": np.maximum(high, value).tolist(),
     }
-
-
-def _quantiles(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the central share `level` of each column."""
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high

@@ -6,6 +6,7 @@ of models and features are escaped, because Plotly reads a little HTML in its te
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -27,8 +28,10 @@ __all__ = ["build_figures"]
 
 Figure = dict[str, Any]
 Report = dict[str, Any]
+Curve = dict[str, list[float]]
 MOST_MODELS = 8  # in one plot
 MOST_FEATURES_SHOWN = 15
+SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%"}
 SERIES = 6  # colours before they come again
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
@@ -39,11 +42,11 @@ VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
 
 
 def build_figures(report: Report) -> dict[str, Figure]:
-    """Every plot that the report has data for, by the id of its place on the page."""
+    """Return every plot that the report has data for, by the id of its place on the page."""
     figures = {
         "lists": _lists(report),
         "recall-precision": _recall_precision(report),
-        "roc": _roc(report, None),
+        "roc": _roc(report, 1.0),
         "roc-low": _roc(report, LOW_RANGE),
     }
     if len(report["curves"]) > 1:
@@ -60,83 +63,82 @@ def build_figures(report: Report) -> dict[str, Figure]:
 
 
 def _lists(report: Report) -> Figure:
-    """Precision and recall against list length; the last two traces are the slider's marks."""
-    lists = report["lists"]
-    lengths = lists["length"]
-    traces = []
-    for series, name in enumerate(("precision", "recall"), start=1):
-        column = lists[name]
-        traces += _band_traces(lengths, column["low"], column["high"], series)
-        traces.append(_line_trace(lengths, column["value"], name.capitalize(), series, "%{y:.1%}"))
-    start = lengths.index(report["lengths"][len(report["lengths"]) // 2])
-    for series, name in enumerate(("precision", "recall"), start=1):
-        mark = {"size": 11, "color": f"series-{series}", "line": {"width": 2, "color": "surface"}}
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [lengths[start]],
-                "y": [lists[name]["value"][start]],
-                "marker": mark,
-                "showlegend": False,
-                "hoverinfo": "skip",
-            }
-        )
+    """Plot precision and recall against list length; the last two traces are the slider's marks."""
+    lists, lengths = report["lists"], report["lists"]["length"]
     layout = _base_layout("Rows on the list", "")
     layout["xaxis"] |= _log_axis(lengths[-1])
-    layout["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    layout["yaxis"] |= SHARE_AXIS
     layout["hovermode"] = "x unified"
-    rows = [
-        [
-            count(lengths[place]),
-            *(
-                f"{percent(lists[name]['value'][place])} "
-                f"({between(lists[name]['low'][place], lists[name]['high'][place], percent)})"
-                for name in ("precision", "recall")
-            ),
-        ]
-        for place in _landmarks(lengths)
-    ]
-    first, last = report["lengths"][0], report["lengths"][-1]
-    at = {length: lists["precision"]["value"][lengths.index(length)] for length in (first, last)}
+    cells = {
+        name: [f"{percent(value)} ({between(low, high, percent)})" for value, low, high in
+               zip(*(lists[name][key] for key in ("value", "low", "high")), strict=True)]
+        for name in ("precision", "recall")
+    }  # fmt: skip
+    first, last = (lengths.index(report["lengths"][place]) for place in (0, -1))
+    precision, recall = (lists[name]["value"] for name in ("precision", "recall"))
     return {
         "title": "Precision and recall by list length",
         "summary": (
-            f"Precision is {percent(at[first])} at {count(first)} rows and {percent(at[last])} at "
-            f"{count(last)}; recall rises to {percent(_value_at(lists, 'recall', last))} there."
+            f"Precision is {percent(precision[first])} at {count(lengths[first])} rows and "
+            f"{percent(precision[last])} at {count(lengths[last])}; recall rises to "
+            f"{percent(recall[last])} there."
         ),
         "columns": ["Rows", "Precision (interval)", "Recall (interval)"],
-        "rows": rows,
-        "traces": traces,
+        "rows": [
+            [count(lengths[place]), cells["precision"][place], cells["recall"][place]]
+            for place in _landmarks(lengths)
+        ],
+        "traces": _list_traces(report),
         "layout": layout,
         "height": 340,
     }
 
 
+def _list_traces(report: Report) -> list[dict[str, Any]]:
+    """Return lines with bands of precision and recall, then a mark on each at the starting length."""
+    lists, lengths = report["lists"], report["lists"]["length"]
+    start = lengths.index(report["lengths"][len(report["lengths"]) // 2])
+    traces, marks = [], []
+    for series, name in enumerate(("precision", "recall"), start=1):
+        column = lists[name]
+        traces += _band_traces(lengths, column["low"], column["high"], series)
+        traces.append(_line_trace(lengths, column["value"], name.capitalize(), series, "%{y:.1%}"))
+        ring = {"width": 2, "color": "surface"}
+        marks.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [lengths[start]],
+                "y": [column["value"][start]],
+                "marker": {"size": 11, "color": f"series-{series}", "line": ring},
+                "showlegend": False,
+                "hoverinfo": "skip",
+            }
+        )
+    return traces + marks
+
+
 def _list_precision(report: Report) -> Figure:
-    """Precision against list length, model by model."""
-    lists = report["lists"]
-    traces = _band_traces(lists["length"], lists["precision"]["low"], lists["precision"]["high"], 1)
-    curves = _models_of(report)
-    traces += [
-        _line_trace(curve["x"], curve["y"], name, series, "%{y:.1%}")
-        for series, (name, curve) in enumerate(_kind(curves, "list_precision"), start=1)
-    ]
+    """Plot precision against list length, model by model."""
+    lists, curves = report["lists"], _curves_of(report, "list_precision")
+    precision = lists["precision"]
     layout = _base_layout("Rows on the list", "Precision")
     layout["xaxis"] |= _log_axis(lists["length"][-1])
-    layout["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    layout["yaxis"] |= SHARE_AXIS
     wanted = {1, 10, 100, 1000, 10_000, *report["lengths"]}
     lengths = sorted(length for length in wanted if length <= lists["length"][-1])
-    rows = [
-        [name, *(percent(_read(curve, length)) for length in lengths)]
-        for name, curve in _kind(curves, "list_precision")
-    ]
     return {
         "title": "Precision against list length",
-        "summary": f"Share of right rows for each list length, for {len(rows)} models.",
+        "summary": f"Share of right rows for each list length, for {len(curves)} models.",
         "columns": ["Model", *(f"Top {count(length)}" for length in lengths)],
-        "rows": rows,
-        "traces": traces,
+        "rows": [
+            [name, *(percent(_read(curve, length)) for length in lengths)]
+            for name, curve in curves.items()
+        ],
+        "traces": [
+            *_band_traces(lists["length"], precision["low"], precision["high"], 1),
+            *_line_traces(curves, "%{y:.1%}"),
+        ],
         "layout": layout,
         "height": 360,
     }
@@ -146,97 +148,79 @@ def _list_precision(report: Report) -> Figure:
 
 
 def _recall_precision(report: Report) -> Figure:
-    band, curves = report["bands"]["recall_precision"], _models_of(report)
-    traces = _band_traces(band["x"], band["low"], band["high"], 1)
-    traces += [
-        _line_trace(curve["x"], curve["y"], name, series, "recall %{x:.1%}: precision %{y:.1%}")
-        for series, (name, curve) in enumerate(_kind(curves, "recall_precision"), start=1)
-    ]
-    base = report["data"]["prevalence"]
-    traces.append(_chance_trace([0, 1], [base, base]))
+    """Plot precision against recall, model by model."""
+    band, curves = report["bands"]["recall_precision"], _curves_of(report, "recall_precision")
+    prevalence = report["data"]["prevalence"]
     layout = _base_layout("Recall", "Precision")
     layout["xaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
-    layout["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
+    layout["yaxis"] |= SHARE_AXIS
     places = [place for place, x in enumerate(band["x"]) if round(100 * x) in range(10, 101, 10)]
-    curve = curves[report["model"]]["recall_precision"]
-    rows = [
-        [
-            _round_percent(band["x"][place]),
-            percent(_read(curve, band["x"][place])),
-            between(band["low"][place], band["high"][place], percent),
-        ]
-        for place in places
-    ]
     area = report["metrics"]["recall_precision_area"]
     return {
         "title": "Precision against recall",
         "summary": (
             f"Area under the curve {decimal(area['value'])}; a random order would have "
-            f"precision {percent(base)} throughout."
+            f"precision {percent(prevalence)} throughout."
         ),
         "columns": ["Recall", f"Precision of {report['model']}", "Interval"],
-        "rows": rows,
-        "traces": traces,
+        "rows": _band_rows(band, places, curves[report["model"]], _read),
+        "traces": [
+            *_band_traces(band["x"], band["low"], band["high"], 1),
+            *_line_traces(curves, "recall %{x:.1%}: precision %{y:.1%}"),
+            _chance_trace([0, 1], [prevalence, prevalence]),
+        ],
         "layout": layout,
         "height": 360,
     }
 
 
-def _roc(report: Report, most: float | None) -> Figure:
-    """The ROC curve, whole or only its range of low false positive rates."""
-    band, curves = report["bands"]["roc"], _models_of(report)
-    limit = 1.0 if most is None else most
-    inside = [place for place, x in enumerate(band["x"]) if x <= limit]
-    low, high = ([band[key][place] for place in inside] for key in ("low", "high"))
-    traces = _band_traces([band["x"][place] for place in inside], low, high, 1)
-    hover = "false positive rate %{x:.2%}: recall %{y:.1%}"
-    for series, (name, curve) in enumerate(_kind(curves, "roc"), start=1):
-        x, y = _cut(curve, limit)
-        traces.append(_line_trace(x, y, name, series, hover))
-    traces.append(_chance_trace([0, limit], [0, limit]))
+def _roc(report: Report, limit: float) -> Figure:
+    """Plot the ROC curve up to a false positive rate, model by model."""
+    band, curves = report["bands"]["roc"], _curves_of(report, "roc")
+    inside = sum(x <= limit for x in band["x"])
+    x, low, high = (band[key][:inside] for key in ("x", "low", "high"))
     layout = _base_layout("False positive rate", "Recall")
     layout["xaxis"] |= {"range": [0, limit], "tickformat": ".0%"}
-    layout["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
-    step = 0.1 if most is None else most / 5
-    places = [p for p in inside if abs(band["x"][p] / step - round(band["x"][p] / step)) < 1e-6]
-    curve = curves[report["model"]]["roc"]
-    rows = [
-        [
-            _round_percent(band["x"][place]),
-            percent(_height(curve, band["x"][place])),
-            between(band["low"][place], band["high"][place], percent),
-        ]
-        for place in places
+    layout["yaxis"] |= SHARE_AXIS
+    step = 0.1 if limit == 1 else limit / 5
+    places = [
+        place for place in range(inside) if abs(x[place] / step - round(x[place] / step)) < 1e-6
     ]
+    upto = "" if limit == 1 else f" up to {_round_percent(limit)} false positives"
+    hover = "false positive rate %{x:.2%}: recall %{y:.1%}"
     return {
-        "title": "ROC curve"
-        if most is None
-        else f"ROC curve up to {_round_percent(limit)} false positives",
-        "summary": _roc_summary(report, most),
+        "title": f"ROC curve{upto}",
+        "summary": _roc_summary(report, limit),
         "columns": ["False positive rate", f"Recall of {report['model']}", "Interval"],
-        "rows": rows,
-        "traces": traces,
+        "rows": _band_rows(band, places, curves[report["model"]], _height),
+        "traces": [
+            *_band_traces(x, low, high, 1),
+            *_line_traces({name: _cut(curve, limit) for name, curve in curves.items()}, hover),
+            _chance_trace([0, limit], [0, limit]),
+        ],
         "layout": layout,
         "height": 360,
     }
 
 
-def _roc_summary(report: Report, most: float | None) -> str:
-    if most is None:
+def _roc_summary(report: Report, limit: float) -> str:
+    """Say the area under the whole curve, or the recall at the end of a part of it."""
+    if limit == 1:
         area = report["metrics"]["roc_auc"]
-        interval = between(area["low"], area["high"], decimal) if area["low"] is not None else ""
-        return f"Area under the curve {decimal(area['value'])}" + (
-            f" (interval {interval})." if interval else "."
-        )
-    reached = _height(report["curves"][report["model"]]["roc"], most)
-    return f"At a false positive rate of {_round_percent(most)}, {percent(reached)} of the positives are found."
+        known = area["low"] is not None
+        interval = f" (interval {between(area['low'], area['high'], decimal)})" if known else ""
+        return f"Area under the curve {decimal(area['value'])}{interval}."
+    recall = percent(_height(report["curves"][report["model"]]["roc"], limit))
+    return (
+        f"At a false positive rate of {_round_percent(limit)}, {recall} of the positives are found."
+    )
 
 
 # -- models, time, features ---------------------------------------------------------------------------
 
 
 def _difference_figures(report: Report) -> dict[str, Figure]:
-    """Paired differences of average precision from the anchor and from the yardstick."""
+    """Plot paired differences of average precision from the anchor and from the yardstick."""
     models = report["models"]
     if models is None:
         return {}
@@ -257,7 +241,7 @@ def _difference_figures(report: Report) -> dict[str, Figure]:
 
 
 def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
-    """Differences from one model, the highest on top."""
+    """Plot differences from one model, the highest on top."""
     entries = sorted(entries, key=lambda entry: -entry["difference"])
     traces: list[dict[str, Any]] = []
     for verdict, (color, symbol) in VERDICT_MARKS.items():
@@ -297,65 +281,27 @@ def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
 
 
 def _forest(entries: list[dict[str, Any]], name: str, color: str, symbol: str) -> dict[str, Any]:
-    value = np.array([entry["difference"] for entry in entries])
-    low = np.array([entry["low"] for entry in entries])
-    high = np.array([entry["high"] for entry in entries])
+    """Return the differences of one verdict with their intervals."""
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": value.tolist(),
+        "x": [entry["difference"] for entry in entries],
         "y": [_short_name(entry["model"]) for entry in entries],
         "marker": {"size": 10, "color": color, "symbol": symbol},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": np.maximum(high - value, 0).tolist(),
-            "arrayminus": np.maximum(value - low, 0).tolist(),
-            "color": color,
-            "thickness": 2,
-            "width": 0,
-        },
+        "error_x": _error_bars(entries, "difference", color),
         "hovertemplate": "%{x:+.3f}",
     }
 
 
 def _time(report: Report) -> Figure:
+    """Plot average precision over time."""
     blocks = report["time"]["blocks"]
     scored = [block for block in blocks if block["average_precision"] is not None]
-    labels = [block["start"] for block in scored]
-    value = np.array([block["average_precision"]["value"] for block in scored])
-    low = np.array([block["average_precision"]["low"] for block in scored])
-    high = np.array([block["average_precision"]["high"] for block in scored])
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": "Average precision",
-            "x": labels,
-            "y": value.tolist(),
-            "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
-            "marker": {"size": 9, "color": "series-1"},
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": np.maximum(high - value, 0).tolist(),
-                "arrayminus": np.maximum(value - low, 0).tolist(),
-                "color": "series-1",
-                "thickness": 2,
-                "width": 0,
-            },
-            "hovertemplate": "%{y:.3f}",
-        },
-        {
-            **_chance_trace(labels, [block["prevalence"] for block in scored]),
-            "name": "Share of positives",
-        },
-    ]
+    values = [block["average_precision"]["value"] for block in scored] or [0.0]
     layout = _base_layout("Start of the block", "Average precision")
     layout["xaxis"] |= {"type": "category", "showgrid": False, "automargin": True}
     layout["yaxis"] |= {"range": [0, 1.02]}
-    lowest, highest = (float(pick(value)) for pick in (np.min, np.max)) if len(value) else (0, 0)
     noun = "block" if len(scored) == 1 else "blocks"
     n_skipped = len(blocks) - len(scored)
     skipped = f" ({n_skipped} more with rows of one class only)" if n_skipped else ""
@@ -363,7 +309,7 @@ def _time(report: Report) -> Figure:
         "title": "Average precision over time",
         "summary": (
             f"Over {len(scored)} consecutive {noun}{skipped} the average precision lies between "
-            f"{decimal(lowest)} and {decimal(highest)}."
+            f"{decimal(min(values))} and {decimal(max(values))}."
         ),
         "columns": ["From", "To", "Rows", "Positives", "Average precision", "ROC AUC"],
         "rows": [
@@ -377,13 +323,33 @@ def _time(report: Report) -> Figure:
             ]
             for block in blocks
         ],
-        "traces": traces,
+        "traces": _time_traces(scored),
         "layout": layout,
         "height": 340,
     }
 
 
+def _time_traces(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return average precision with its intervals, and the share of positives."""
+    starts = [block["start"] for block in blocks]
+    entries = [block["average_precision"] for block in blocks]
+    line = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "Average precision",
+        "x": starts,
+        "y": [entry["value"] for entry in entries],
+        "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
+        "marker": {"size": 9, "color": "series-1"},
+        "error_y": _error_bars(entries, "value", "series-1"),
+        "hovertemplate": "%{y:.3f}",
+    }
+    chance = _chance_trace(starts, [block["prevalence"] for block in blocks])
+    return [line, chance | {"name": "Share of positives"}]
+
+
 def _importance(report: Report) -> Figure:
+    """Plot the contributions of the features, the greatest on top."""
     entries = report["importance"]
     drawn = entries[:MOST_FEATURES_SHOWN][::-1]
     traces = [
@@ -418,40 +384,48 @@ def _importance(report: Report) -> Figure:
 # -- reading curves -----------------------------------------------------------------------------
 
 
-def _models_of(report: Report) -> dict[str, Any]:
-    return dict(list(report["curves"].items())[:MOST_MODELS])
+def _curves_of(report: Report, kind: str) -> dict[str, Curve]:
+    """Return one kind of curve of the first few models."""
+    return {name: curves[kind] for name, curves in list(report["curves"].items())[:MOST_MODELS]}
 
 
-def _kind(curves: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
-    return [(name, curve[kind]) for name, curve in curves.items()]
-
-
-def _read(curve: dict[str, list[float]], x: float) -> float:
+def _read(curve: Curve, x: float) -> float:
+    """Return the height of a curve."""
     return float(np.interp(x, curve["x"], curve["y"]))
 
 
-def _height(curve: dict[str, list[float]], x: float) -> float:
-    """A ROC curve at a rate; its upper end where it is vertical."""
+def _height(curve: Curve, x: float) -> float:
+    """Return the height of a ROC curve; its upper end where it is vertical."""
     xs, ys = np.asarray(curve["x"]), np.asarray(curve["y"])
     at = np.searchsorted(xs, x, side="right") - 1
     return float(ys[at]) if xs[at] == x else _read(curve, x)
 
 
-def _cut(curve: dict[str, list[float]], limit: float) -> tuple[list[float], list[float]]:
-    """A curve up to x = limit."""
-    inside = [place for place, x in enumerate(curve["x"]) if x <= limit]
-    x, y = ([curve[key][place] for place in inside] for key in ("x", "y"))
+def _cut(curve: Curve, limit: float) -> Curve:
+    """Return a curve up to x = limit."""
+    inside = sum(x <= limit for x in curve["x"])
+    x, y = curve["x"][:inside], curve["y"][:inside]
     if x[-1] < limit:
         x, y = [*x, limit], [*y, _read(curve, limit)]
-    return x, y
+    return {"x": x, "y": y}
 
 
-def _value_at(lists: dict[str, Any], name: str, length: int) -> float:
-    return float(lists[name]["value"][lists["length"].index(length)])
+def _band_rows(
+    band: Curve, places: list[int], curve: Curve, read: Callable[[Curve, float], float]
+) -> list[list[str]]:
+    """Return a table of a curve with its band at some places."""
+    return [
+        [
+            _round_percent(band["x"][place]),
+            percent(read(curve, band["x"][place])),
+            between(band["low"][place], band["high"][place], percent),
+        ]
+        for place in places
+    ]
 
 
 def _landmarks(lengths: list[int]) -> list[int]:
-    """Places of 1, 2, 5, 10, ... in the grid."""
+    """Return the places of 1, 2, 5, 10, ... in the grid."""
     wanted = [base * 10**power for power in range(10) for base in (1, 2, 5)]
     return sorted({lengths.index(length) for length in wanted if length in set(lengths)})
 
@@ -462,6 +436,7 @@ def _landmarks(lengths: list[int]) -> list[int]:
 def _line_trace(
     x: list[float], y: list[float], name: str, series: int, hover: str
 ) -> dict[str, Any]:
+    """Return one line in the colour and dashes of its series."""
     color = f"series-{(series - 1) % SERIES + 1}"
     dash = DASHES[(series - 1) % len(DASHES)]
     return {
@@ -475,10 +450,18 @@ def _line_trace(
     }
 
 
+def _line_traces(curves: dict[str, Curve], hover: str) -> list[dict[str, Any]]:
+    """Return one line for each model."""
+    return [
+        _line_trace(curve["x"], curve["y"], name, series, hover)
+        for series, (name, curve) in enumerate(curves.items(), start=1)
+    ]
+
+
 def _band_traces(
     x: list[float], low: list[float], high: list[float], series: int
 ) -> list[dict[str, Any]]:
-    """Two lines with the space between them filled."""
+    """Return two lines with the space between them filled."""
     edge = {
         "type": "scatter",
         "mode": "lines",
@@ -494,6 +477,7 @@ def _band_traces(
 
 
 def _chance_trace(x: list[Any], y: list[float]) -> dict[str, Any]:
+    """Return the line of a random order."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -505,7 +489,21 @@ def _chance_trace(x: list[Any], y: list[float]) -> dict[str, Any]:
     }
 
 
+def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str, Any]:
+    """Return error bars from the intervals of entries around their values."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(entry["high"] - entry[key], 0.0) for entry in entries],
+        "arrayminus": [max(entry[key] - entry["low"], 0.0) for entry in entries],
+        "color": color,
+        "thickness": 2,
+        "width": 0,
+    }
+
+
 def _base_layout(x_title: str, y_title: str) -> dict[str, Any]:
+    """Return axes, margins and legend as every plot has them."""
     axis = {"gridcolor": "grid", "zeroline": False, "fixedrange": True, "zerolinecolor": "muted"}
     return {
         "xaxis": {**axis, "title": {"text": x_title, "standoff": 10, "font": {"size": 13}}},
@@ -524,6 +522,7 @@ def _base_layout(x_title: str, y_title: str) -> dict[str, Any]:
 
 
 def _log_axis(last: float) -> dict[str, Any]:
+    """Return a logarithmic axis from 1 to the last list length."""
     top = max(1, int(np.ceil(np.log10(max(last, 2)))))
     ticks = [10**power for power in range(top + 1)]
     return {
@@ -535,6 +534,7 @@ def _log_axis(last: float) -> dict[str, Any]:
 
 
 def _with_interval(entry: dict[str, float] | None) -> str:
+    """Write a metric with its interval, as far as they are known."""
     if entry is None:
         return "n/a"
     if entry["low"] is None:
@@ -543,7 +543,7 @@ def _with_interval(entry: dict[str, float] | None) -> str:
 
 
 def _round_percent(share: float) -> str:
-    """A share that was chosen, not measured, as a percentage."""
+    """Write a share that was chosen, not measured, as a percentage."""
     return f"{100 * share:.3g}%"
 
 

@@ -179,27 +179,14 @@ def list_texts(report: Report) -> list[dict[str, str]]:
 def _one_list(report: Report, position: int) -> dict[str, str]:
     """Return the figures of one list length as strings."""
     lists = report["lists"]
-    length = lists["length"][position]
-
-    def three(name: str) -> tuple[float, float, float]:
+    texts = {"length": count(lists["length"][position])}
+    writers = {"hits": _whole, "precision": percent, "recall": percent, "false_alarms": _whole}
+    for name, write_range in writers.items():
         column = lists[name]
-        return column["value"][position], column["low"][position], column["high"][position]
-
-    hits, hits_low, hits_high = three("hits")
-    right, low, high = three("precision")
-    recall, recall_low, recall_high = three("recall")
-    alarms, alarms_low, alarms_high = three("false_alarms")
-    texts = {
-        "length": count(length),
-        "hits": count(hits),
-        "hits_range": between(hits_low, hits_high, _whole),
-        "precision": percent(right),
-        "precision_range": between(low, high, percent),
-        "recall": percent(recall),
-        "recall_range": between(recall_low, recall_high, percent),
-        "false_alarms": count(alarms),
-        "false_alarms_range": between(alarms_low, alarms_high, _whole),
-    }
+        write = percent if write_range is percent else count
+        texts[name] = write(column["value"][position])
+        low, high = column["low"][position], column["high"][position]
+        texts[f"{name}_range"] = between(low, high, write_range)
     texts |= _money_texts(report, position)
     texts["spoken"] = (
         f"{texts['length']} rows: {texts['hits']} right, precision {texts['precision']}, "
