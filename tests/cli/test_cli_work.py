@@ -214,7 +214,8 @@ def test_the_table_is_scored_once(folder, tmp_path, monkeypatch, command):
     options, expected = ONCE[command]
     result = run(command, folder / "linear.toprank", folder / "late.csv", *options)
     assert result.exit_code == 0, result.stderr
-    assert calls == expected
+    assert calls[-len(expected) :] == expected
+    assert sum(calls[: -len(expected)]) < 10  # opening a file tries the model on a few rows
 
 
 # -- report and explain -----------------------------------------------------------------------------
