@@ -1,4 +1,4 @@
-"""The demonstration: compare, fit, list and report on simulated card fraud, as an analyst would."""
+"""The demonstration, `toprank demo`: compare, fit, list and report on simulated card fraud."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
+import typer
 
-__all__ = ["Demo", "run_demo", "write_demo"]
+from toprank.cli.app import app
+from toprank.cli.options import Jobs, Json, Models, PageResamples, Seed, read_model_names
+from toprank.cli.output import on_terminal, print_json, print_list_figures, say, shown
+from toprank.cli.training import print_comparison
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+__all__ = ["Demo", "demo", "run_demo", "write_demo"]
 
 FRAUD_RATE = 0.02
-# Those that finish soon; `toprank compare --models all` has the rest.
+# Those that finish soon; `toprank compare --models all` has all others.
 MODELS = ("ap_sigmoid", "linear", "rankboost", "ranking_forest", "logistic", "lambda_map")
 BLOCKS = 3  # of time, in the comparison and in the calibration
 CHECKS_A_DAY = 10
@@ -23,7 +31,7 @@ COST_OF_CHECK = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demonstration found.
+    """The results of the demonstration.
 
     Attributes
     ----------
@@ -46,7 +54,7 @@ class Demo:
     report: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data: `data`, `comparison`, `report`."""
+        """Return JSON data: `data`, `comparison`, `report`."""
         sizes = {
             name: {"rows": len(table), "frauds": int(table["is_fraud"].sum())}
             for name, table in self.payments.items()
@@ -92,10 +100,10 @@ def run_demo(
     ('time', ['comparison', 'data', 'report'])
     """
     from toprank import shortlist
-    from toprank.cli.learning import learn
+    from toprank.folds import scores_of
     from toprank.persistence import summarise
     from toprank.report import evaluate
-    from toprank.selection import compare_models
+    from toprank.selection import compare_models, fit_model
     from toprank.shortlisting import global_importance
 
     table, features = _payments(n_rows, random_state)
@@ -107,25 +115,26 @@ def run_demo(
         n_splits=BLOCKS, time_budget=time_budget, n_resamples=n_resamples, **settings,
     )  # fmt: skip
     best = comparison.recommended.model
-    model, _ = learn(
+    model, _ = fit_model(
         best, early[features], early["is_fraud"].to_numpy(), time=early["time"].to_numpy(),
         folds=BLOCKS, **settings,
     )  # fmt: skip
     model.training_summary_ = summarise(model, early[features], early["is_fraud"].to_numpy())
+    scores = scores_of(model, late[features])
     alerts = shortlist(
         model, late[features], budget=CHECKS_A_DAY, per=late["time"].dt.strftime("%Y-%m-%d"),
-        ids=late["payment"], value=late["amount"],
+        ids=late["payment"], value=late["amount"], scores=scores,
     )  # fmt: skip
     report = evaluate(
         late["is_fraud"],
-        model.decision_function(late[features]),
+        scores,
         model=best,
         comparison=comparison.as_dict(),
         ids=late["payment"].to_numpy(),
         alerts=alerts,
-        importance=global_importance(model, late[features]),
+        importance=global_importance(model, late[features], scores=scores),
         time=late["time"].to_numpy(),
-        value=late["amount"].to_numpy(dtype=np.float64),
+        value=late["amount"].to_numpy(dtype=float),
         cost_of_check=COST_OF_CHECK,
         n_resamples=n_resamples,
         random_state=random_state,
@@ -163,7 +172,7 @@ def write_demo(demo: Demo, folder: str | Path) -> dict[str, Path]:
 
 
 def _payments(n_rows: int, random_state: int) -> tuple[pd.DataFrame, list[str]]:
-    """Simulated payments, and which of their columns are features."""
+    """Return simulated payments, and which of their columns are features."""
     from toprank.datasets import make_card_fraud
 
     data = make_card_fraud(n_rows, fraud_rate=FRAUD_RATE, random_state=random_state)
@@ -173,7 +182,7 @@ def _payments(n_rows: int, random_state: int) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _early_days(day: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The first three quarters of the days, or fewer if no fraud would be left for the test."""
+    """Return which rows lie in the first three quarters of the days, or fewer if later ones have no fraud."""
     cut = round(0.75 * (int(day.max()) + 1))
     while cut > 1 and not y[day >= cut].any():
         cut -= 1
@@ -181,3 +190,72 @@ def _early_days(day: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not (y[early].any() and y[~early].any()):
         raise ValueError("too few rows: fraud is needed both in early and in late days; take more")
     return early
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Folder for the page, the alerts, the model."),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1000, help="Payments to simulate.")] = 12_000,
+    models: Models = None,
+    time_budget: Annotated[
+        float,
+        typer.Option("--time-budget", metavar="SECONDS", help="For the comparison."),
+    ] = 50.0,
+    resamples: PageResamples = 1000,
+    jobs: Jobs = 1,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Simulate card fraud, compare models on early days, list and report the late ones.
+
+    [bold]Examples[/bold]
+
+    toprank demo --out demo-report
+    """
+    if out is not None and out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder")
+    found = run_demo(
+        rows,
+        models=read_model_names(models) or MODELS,
+        time_budget=time_budget,
+        n_resamples=resamples,
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=on_terminal(),
+    )
+    paths = write_demo(found, out) if out is not None else {}
+    if as_json:
+        files = {what: str(path) for what, path in paths.items()}
+        print_json({**found.as_dict(), "files": files})
+        return
+    _print_demo(found)
+    if paths:
+        say(f"The page: {paths['page']}")
+        say("Go on with the same files:")
+        say(f"  toprank explain {paths['model']} {paths['late']} --id payment")
+        say(
+            f"  toprank score {paths['model']} {paths['late']} --id payment --budget 20 --per day "
+            f"--out {paths['alerts'].with_name('list.csv')}"
+        )
+
+
+def _print_demo(found: Demo) -> None:
+    """Print the comparison, the figures on the late days and the first alert."""
+    data = found.as_dict()["data"]
+    say(
+        f"Simulated payments: {shown(data['early']['rows'])} of the early days to learn from "
+        f"({data['early']['frauds']} frauds), {shown(data['late']['rows'])} of the late days to rank "
+        f"({data['late']['frauds']} frauds)."
+    )
+    print_comparison(found.comparison)
+    say(f"{found.report['model']}, trained on all early days, on the late ones:")
+    print_list_figures(found.report)
+    hits = found.payments["late"].set_index("payment")["is_fraud"].loc[found.alerts["id"]].sum()
+    say(
+        f"With {CHECKS_A_DAY} checks a day, {hits} of {len(found.alerts)} alerts are fraud. The first:"
+    )
+    first = found.alerts.iloc[0]
+    say(f"  {first['id']}, score {first['score']:.2f}: {first['reasons']}")

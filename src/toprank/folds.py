@@ -1,19 +1,39 @@
-"""Training and test rows for comparing models: stratified, grouped or in the order of time."""
+"""Splits of rows into training and test, arguments of `fit`, and out-of-fold scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
 
+from toprank.columns import as_frame, is_table
+from toprank.progress import progress
 from toprank.validation import check_gap, check_groups, check_time
 
-__all__ = ["Split", "Splits", "make_splits"]
+__all__ = [
+    "Split",
+    "Splits",
+    "cross_fitted_scores",
+    "fit_arguments",
+    "fit_takes",
+    "make_indexable",
+    "make_splits",
+    "positive_rows",
+    "rescale",
+    "scores_of",
+    "take_rows",
+]
 
-TRIES = 20  # shuffles of the groups that are tried before a part without both classes is accepted
+SHUFFLES = 20  # of the groups, tried before a fold without both classes is accepted
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +61,7 @@ class Splits(list[Split]):
     ----------
     kind : {"stratified", "grouped", "time"}
     notes : tuple of str
-        What is not as it was asked for, such as blocks left out, and why.
+        How the splits differ from the request, such as blocks left out, and why.
     """
 
     def __init__(self, splits: Iterable[Split], kind: str, notes: Iterable[str] = ()) -> None:
@@ -102,7 +122,7 @@ def make_splits(
     [(4, 6), (10, 6), (16, 6)]
     """
     _check_counts(n_splits, n_repeats)
-    positive = _check_classes(y)
+    positive = positive_rows(y)
     codes = None if groups is None else check_groups(groups, len(positive))
     if time is not None:
         when = check_time(time, len(positive))
@@ -115,13 +135,13 @@ def make_splits(
 
 
 def _check_counts(n_splits: Any, n_repeats: Any) -> None:
-    for name, value, least in (("n_splits", n_splits, 1), ("n_repeats", n_repeats, 1)):
-        if int(value) != value or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    for name, value in (("n_splits", n_splits), ("n_repeats", n_repeats)):
+        if int(value) != value or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _check_classes(y: Any) -> np.ndarray:
-    """Which rows are positive: those with the greater of two labels."""
+def positive_rows(y: Any) -> np.ndarray:
+    """Return which rows have the greater of two labels."""
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"y must be a list of labels, got shape {labels.shape}")
@@ -136,20 +156,36 @@ def _check_classes(y: Any) -> np.ndarray:
     return labels == known[1]
 
 
-def _both(positive: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether both classes are among the rows."""
+def _has_both_classes(positive: np.ndarray, rows: np.ndarray) -> bool:
     return bool(len(rows)) and bool(positive[rows].any()) and not bool(positive[rows].all())
 
 
 # -- folds -----------------------------------------------------------------------------------------
 
 
+def _count_folds(n_splits: int, positive: np.ndarray, groups: np.ndarray | None, name: str) -> int:
+    """Return `n_splits`, or as many folds as the rarer class has rows (or groups) if these are fewer."""
+    if n_splits < 2:
+        raise ValueError(f"{name} must be at least 2 folds: one fold leaves nothing to train on")
+    unit = "rows" if groups is None else "groups with rows"
+    sides = [np.flatnonzero(side) if groups is None else np.unique(groups[side])
+             for side in (positive, ~positive)]  # fmt: skip
+    n_positives, n_negatives = (len(side) for side in sides)
+    if min(n_positives, n_negatives) < 2:
+        raise ValueError(
+            f"at least 2 {unit} of each class are needed, one to train on while the other is tested; "
+            f"found {n_positives} for the positives and {n_negatives} for the negatives"
+        )
+    return min(n_splits, n_positives, n_negatives)
+
+
 def _stratified_splits(
     positive: np.ndarray, n_splits: int, n_repeats: int, random_state: int
 ) -> Splits:
-    from sklearn.model_selection import StratifiedKFold
-
-    folds, notes = _fewer_folds(n_splits, positive, "rows")
+    folds = _count_folds(n_splits, positive, None, "n_splits")
+    notes = []
+    if folds < n_splits:
+        notes.append(f"{folds} folds instead of {n_splits}: the rarer class has only {folds} rows")
     splits = []
     for repeat in range(n_repeats):
         folder = StratifiedKFold(folds, shuffle=True, random_state=random_state + repeat)
@@ -158,90 +194,66 @@ def _stratified_splits(
     return Splits(splits, "stratified", notes)
 
 
-def _fewer_folds(n_splits: int, positive: np.ndarray, unit: str) -> tuple[int, list[str]]:
-    """As many folds as the rarer class has members, at most."""
-    if n_splits < 2:
-        raise ValueError("n_splits must be at least 2: one fold leaves nothing to train on")
-    count = int(positive.sum())
-    rarer = min(count, len(positive) - count)
-    if rarer < 2:
-        name = "positive" if count < 2 else "negative"
-        raise ValueError(
-            f"there is only one {name} among the {unit}; two are needed, one to train and one to test"
-        )
-    if rarer >= n_splits:
-        return n_splits, []
-    return rarer, [f"{rarer} folds instead of {n_splits}: the rarer class has only {rarer} {unit}"]
-
-
 def _grouped_splits(
-    positive: np.ndarray, codes: np.ndarray, n_splits: int, n_repeats: int, random_state: int
+    positive: np.ndarray, groups: np.ndarray, n_splits: int, n_repeats: int, random_state: int
 ) -> Splits:
-    n_groups = int(codes.max()) + 1
-    with_positive = len(np.unique(codes[positive]))
-    with_negative = len(np.unique(codes[~positive]))
-    folds = min(n_splits, with_positive, with_negative)
-    if min(folds, n_groups) < 2:
-        raise ValueError(
-            f"{n_groups} groups, {with_positive} of them with positives and {with_negative} with "
-            "negatives, cannot be split: two of each are needed, and n_splits of at least 2"
-        )
+    folds = _count_folds(n_splits, positive, groups, "n_splits")
     notes = []
     if folds < n_splits:
         notes.append(f"{folds} folds instead of {n_splits}: too few groups have both classes")
     splits: list[Split] = []
     for repeat in range(n_repeats):
-        found, dropped = _one_grouped_repeat(positive, codes, folds, repeat, random_state)
+        found = _one_grouped_repeat(positive, groups, folds, repeat, random_state)
         splits += found
-        notes += dropped
+        if len(found) < folds:
+            lost = folds - len(found)
+            notes.append(
+                f"repeat {repeat}: {lost} of {folds} folds left out, one class was missing"
+            )
     if not splits:
         raise ValueError(f"no split of the groups has both classes on both sides: {notes[-1]}")
     return Splits(splits, "grouped", notes)
 
 
 def _one_grouped_repeat(
-    positive: np.ndarray, codes: np.ndarray, folds: int, repeat: int, random_state: int
-) -> tuple[list[Split], list[str]]:
-    """The shuffle of the groups that leaves most folds with both classes on both sides."""
-    from sklearn.model_selection import StratifiedGroupKFold
-
+    positive: np.ndarray, groups: np.ndarray, folds: int, repeat: int, random_state: int
+) -> list[Split]:
+    """Return the shuffle of the groups that leaves most folds with both classes on both sides."""
     best: list[Split] = []
-    for attempt in range(TRIES):
+    for attempt in range(SHUFFLES):
         seed = np.random.SeedSequence([random_state, repeat, attempt]).generate_state(1)[0]
         folder = StratifiedGroupKFold(folds, shuffle=True, random_state=int(seed) % 2**31)
+        parts = enumerate(folder.split(np.zeros(len(positive)), positive, groups))
         found = [
             Split(train, test, repeat, fold)
-            for fold, (train, test) in enumerate(
-                folder.split(np.zeros(len(positive)), positive, codes)
-            )
-            if _both(positive, train) and _both(positive, test)
+            for fold, (train, test) in parts
+            if _has_both_classes(positive, train) and _has_both_classes(positive, test)
         ]
         if len(found) > len(best):
             best = found
         if len(best) == folds:
-            return best, []
-    lost = folds - len(best)
-    return best, [f"repeat {repeat}: {lost} of {folds} folds left out, one class was missing"]
+            break
+    return best
 
 
 # -- time ------------------------------------------------------------------------------------------
 
 
 def _time_splits(
-    positive: np.ndarray, when: np.ndarray, gap: Any, codes: np.ndarray | None, n_splits: int
+    positive: np.ndarray, time: np.ndarray, gap: Any, groups: np.ndarray | None, n_splits: int
 ) -> Splits:
-    """Blocks of about equal size, each tested by what was known before it."""
-    starts, notes = _block_starts(when, n_splits)
+    """Split into blocks of about equal size, each tested by what was known before it."""
+    starts, notes = _block_starts(time, n_splits)
     splits = []
-    for fold, (start, end) in enumerate(_pairs(starts)):
-        inside = when >= start if end is None else (when >= start) & (when < end)
+    for fold, (start, end) in enumerate(zip(starts, [*starts[1:], None], strict=True)):
+        inside = time >= start if end is None else (time >= start) & (time < end)
         # the distance is taken as a difference: start - gap may not exist among whole numbers
-        known = when < start
-        known[known] = (start - when[known]) >= gap
-        if codes is not None:
-            known &= ~np.isin(codes, codes[inside])
+        known = time < start
+        known[known] = (start - time[known]) >= gap
+        if groups is not None:
+            known &= ~np.isin(groups, groups[inside])
         train, test = np.flatnonzero(known), np.flatnonzero(inside)
-        reason = _trouble(positive, train, test)
+        reason = _why_unusable(positive, train, test)
         if reason:
             notes.append(f"block {fold + 1} of {len(starts)} left out: {reason}")
         else:
@@ -251,13 +263,13 @@ def _time_splits(
     return Splits(splits, "time", notes)
 
 
-def _block_starts(when: np.ndarray, n_splits: int) -> tuple[list[Any], list[str]]:
-    """Where the test blocks begin; what lies before the first one is only trained on."""
-    moments, counts = np.unique(when, return_counts=True)
+def _block_starts(time: np.ndarray, n_splits: int) -> tuple[list[Any], list[str]]:
+    """Return where the test blocks begin; what lies before the first one is only trained on."""
+    moments, counts = np.unique(time, return_counts=True)
     if len(moments) < 2:
         raise ValueError("time is the same in all rows; there is no past to train on")
     before = np.concatenate([[0], np.cumsum(counts)[:-1]])  # rows before each moment
-    wanted = len(when) * np.arange(1, n_splits + 1) / (n_splits + 1)
+    wanted = len(time) * np.arange(1, n_splits + 1) / (n_splits + 1)
     nearest = [int(np.argmin(np.abs(before[1:] - rows))) + 1 for rows in wanted]
     places = sorted(set(nearest))
     notes = []
@@ -268,14 +280,249 @@ def _block_starts(when: np.ndarray, n_splits: int) -> tuple[list[Any], list[str]
     return [moments[place] for place in places], notes
 
 
-def _pairs(starts: list[Any]) -> Iterator[tuple[Any, Any]]:
-    yield from zip(starts, [*starts[1:], None], strict=True)
-
-
-def _trouble(positive: np.ndarray, train: np.ndarray, test: np.ndarray) -> str:
-    """Why a split cannot be used; empty if it can."""
+def _why_unusable(positive: np.ndarray, train: np.ndarray, test: np.ndarray) -> str:
+    """Say why a split cannot be used; empty if it can."""
     for rows, name in ((train, "training"), (test, "test")):
-        if not _both(positive, rows):
+        if not _has_both_classes(positive, rows):
             count = int(positive[rows].sum()) if len(rows) else 0
             return f"its {len(rows)} {name} rows hold {count} positives; both classes are needed"
     return ""
+
+
+# -- rows, arguments of fit, scores ----------------------------------------------------------------
+
+
+def make_indexable(X: Any) -> Any:
+    """Return X in a form whose rows `take_rows` takes by position: a frame, CSR matrix or array."""
+    if is_table(X):
+        return as_frame(X)
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table, an array, a sparse matrix or relational data."""
+    X = make_indexable(X)
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def fit_takes(estimator: Any, argument: str) -> bool:
+    """Whether the `fit` of an estimator (in a pipeline, of its last step) takes an argument."""
+    last = _last_step(estimator)[1]
+    if argument == "sample_weight" and getattr(last, "embedding", None) is not None:
+        return False  # an embedding that makes synthetic rows has no use for weights
+    return argument in inspect.signature(last.fit).parameters
+
+
+def fit_arguments(
+    estimator: Any, *, rows: Any = None, skip_unknown: bool = False, **known: Any
+) -> dict[str, Any]:
+    """Return what is known of the rows as keyword arguments of an estimator's `fit`.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        In a pipeline the arguments go to the last step, under its name.
+    rows : int array, optional
+        The positions of the rows that `fit` is given; by default all.
+    skip_unknown : bool, default=False
+        Leave out what `fit` does not take, instead of an error.
+    **known : arrays, one value for each row, or scalars
+        By the name of the argument: `sample_weight`, `qid`, `groups`, `time`, `gap`. None is left out.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from toprank import RankSVM
+    >>> ranker = make_pipeline(StandardScaler(), RankSVM())
+    >>> fit_arguments(ranker, sample_weight=[1, 2, 3], qid=None, rows=[0, 2])
+    {'ranksvm__sample_weight': array([1, 3])}
+    """
+    prefix, last = _last_step(estimator)
+    arguments = {}
+    for name, value in known.items():
+        if value is None:
+            continue
+        if fit_takes(estimator, name):
+            values = np.asarray(value)
+            if values.ndim == 0:  # such as gap
+                arguments[prefix + name] = value
+            else:
+                arguments[prefix + name] = values if rows is None else values[rows]
+        elif not skip_unknown:
+            raise ValueError(
+                f"{type(last).__name__} takes no {name}, so it cannot be fitted with one; "
+                "leave it out or take another estimator"
+            )
+    return arguments
+
+
+def _last_step(estimator: Any) -> tuple[str, Any]:
+    """Return the last step of a pipeline with the prefix of its parameters, or the estimator itself."""
+    prefix = ""
+    while hasattr(estimator, "steps"):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
+def scores_of(model: Any, X: Any) -> np.ndarray:
+    """Return the decision function of a fitted model, or the log-odds of its probabilities."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X), dtype=np.float64)
+    if not hasattr(model, "predict_proba"):
+        raise TypeError(
+            f"{type(model).__name__} gives no scores: it has neither decision_function nor "
+            "predict_proba"
+        )
+    probability = np.clip(np.asarray(model.predict_proba(X))[:, 1], 1e-15, 1 - 1e-15)
+    return np.log(probability) - np.log1p(-probability)
+
+
+# -- out-of-fold scores ----------------------------------------------------------------------------
+
+
+def cross_fitted_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    cv: Any = 5,
+    *,
+    sample_weight: Any = None,
+    qid: Any = None,
+    groups: Any = None,
+    final: Any = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+) -> np.ndarray:
+    """Score every row by a model that was trained without it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is cloned for every fold and stays as it is.
+    X : array, sparse matrix, table or RelationalData
+    y : array of shape (n_rows,)
+    cv : int, splitter or list of (train, test), default=5
+        Number of stratified folds (fewer when a class has fewer rows), or a splitter of
+        scikit-learn, or the folds themselves as arrays of row positions.
+    sample_weight : array of shape (n_rows,), optional
+        Passed to `fit`. Rows of weight 0 take no part.
+    qid : array of shape (n_rows,), optional
+        Passed to `fit`; a query is never both in training and in test.
+    groups : array of shape (n_rows,), optional
+        A group (a customer, say) is never both in training and in test.
+    final : fitted estimator, optional
+        The model on all rows that will score new ones. If it is a ranker of the library, the scores of
+        each fold are brought to its scale: those above the threshold 0 and those below are multiplied
+        by a factor each, so that on the training rows of the fold both models' scores have the same
+        mean above and below it.
+    random_state : int, RandomState or None, default=0
+        Of the folds.
+    verbose : int, default=0
+        Above 0, show a progress bar.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows,)
+        NaN for rows that no fold tests (in splits by time, say); the mean where several do.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import LogisticRanker, choose_cut
+    >>> from toprank.shortlisting import cross_fitted_scores
+    >>> X, y = make_classification(1000, weights=[0.9], random_state=0)
+    >>> scores = cross_fitted_scores(LogisticRanker(), X, y)
+    >>> choose_cut(y, scores, budget=50).n_flagged
+    50.0
+    """
+    X, y = make_indexable(X), column_or_1d(y)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+    folds = _training_and_test(cv, y, present, qid if groups is None else groups, random_state)
+    total, times = np.zeros(len(y)), np.zeros(len(y))
+    final_scores = scores_of(final, X) if _has_threshold(final) else None
+    with progress(len(folds), "cross-fitting", enabled=verbose > 0) as advance:
+        for train, test in folds:
+            arguments = fit_arguments(estimator, rows=train, sample_weight=weight, qid=qid)
+            model = clone(estimator).fit(take_rows(X, train), y[train], **arguments)
+            scores = scores_of(model, take_rows(X, test))
+            if final_scores is not None:
+                own = scores_of(model, take_rows(X, train))
+                scores = rescale(scores, own, final_scores[train])
+            total[test] += scores
+            times[test] += 1
+            advance()
+    return np.divide(total, times, out=np.full(len(y), np.nan), where=times > 0)
+
+
+def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarray:
+    """Bring scores to the scale of another model, above and below the threshold 0.
+
+    Parameters
+    ----------
+    scores : ndarray
+    own, final : ndarray
+        Scores of the same rows by the model of `scores` and by the other one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> own = np.array([1.0, 3.0, -2.0, -4.0])
+    >>> rescale(np.array([2.0, -3.0]), own, np.where(own > 0, 2 * own, own / 3)).tolist()
+    [4.0, -1.0]
+    """
+    factors = []
+    for side in (np.maximum, np.minimum):
+        mean, wanted = np.abs(side(own, 0)).mean(), np.abs(side(final, 0)).mean()
+        some = mean > 0 and wanted > 0
+        factors.append(float(np.clip(wanted / mean, 0.1, 10.0)) if some else 1.0)
+    above, below = factors
+    return np.where(scores > 0, above, below) * scores
+
+
+def _has_threshold(model: Any) -> bool:
+    """Whether 0 means the same in every model of this class, as in the rankers of the library."""
+    last = _last_step(model)[1]
+    return hasattr(last, "offset_") and hasattr(last, "_raw_scores")
+
+
+def _training_and_test(
+    cv: Any, y: np.ndarray, present: np.ndarray, groups: Any, random_state: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the positions of training and test rows; every training part holds both classes."""
+    positive = _relevant(y)
+    inside = None if groups is None else np.asarray(groups)[present]
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        n_folds = _count_folds(int(cv), positive[present], inside, "cv")
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        cv = kind(n_folds, shuffle=True, random_state=seed)
+    if hasattr(cv, "get_n_splits"):
+        splits = cv.split(np.zeros((len(present), 1)), positive[present].astype(np.int64), inside)
+        folds = [(present[train], present[test]) for train, test in splits]
+    elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
+        kept = np.zeros(len(y), dtype=bool)
+        kept[present] = True
+        folds = [tuple(np.asarray(part)[kept[np.asarray(part)]] for part in fold) for fold in cv]
+    else:
+        raise ValueError(
+            f"cv must be a number of folds, a splitter or a list of (train, test), got {cv!r}"
+        )
+    if not folds:
+        raise ValueError("cv gives no folds")
+    if not all(_has_both_classes(positive, train) for train, _ in folds):
+        raise ValueError(
+            "a fold leaves only one class to train on: take fewer folds, or groups that do not "
+            "hold all rows of a class"
+        )
+    return folds
+
+
+def _relevant(y: np.ndarray) -> np.ndarray:
+    """Return which rows have the greater of two labels, or a grade above 0."""
+    known = np.unique(y)
+    return y == known[-1] if len(known) <= 2 else y > 0

@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
+from toprank.__main__ import demo
 from toprank.cli import app
+
+assert demo  # its command is on the app
 
 
 def run(*arguments, **options):
@@ -20,7 +23,7 @@ def run(*arguments, **options):
 
 def real(*arguments, **options):
     """A real process, as a user starts it."""
-    command = [sys.executable, "-m", "toprank.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "toprank", *map(str, arguments)]
     options = {"capture_output": True, "text": True, "timeout": 300, **options}
     return subprocess.run(command, check=False, **options)
 

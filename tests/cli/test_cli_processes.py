@@ -45,7 +45,7 @@ def test_standard_input(tmp_path):
 
 def test_the_command_line_starts_without_the_heavy_libraries():
     code = (
-        "import sys, toprank.cli\n"
+        "import sys, toprank.__main__\n"
         "heavy = {'sklearn', 'numba', 'pandas', 'numpy', 'duckdb', 'xgboost', 'scipy', 'plotly'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )
@@ -151,7 +151,7 @@ def test_an_output_that_is_full(folder):
 
 @unix
 def test_a_reader_that_goes_away(folder):
-    command = f"{sys.executable} -m toprank.cli models --json | head -n 1"
+    command = f"{sys.executable} -m toprank models --json | head -n 1"
     result = subprocess.run(
         command, shell=True, capture_output=True, text=True, timeout=120, check=False
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -109,7 +108,11 @@ def test_a_budget_larger_than_the_data_in_a_real_process(folder, refused):
         (lambda t: t, ["--drop", "is_fraud"], ["both --target and --drop"]),
         (lambda t: t, ["--drop", "amoun"], ["did you mean 'amount'"]),
         (lambda t: t, ["--drop", "amount,ratio,country"], ["no column is left"]),
-        (lambda t: t, ["--time", "country"], ["not a date"]),
+        (
+            lambda t: t,
+            ["--time", "country"],
+            ["--time: column 'country'", "neither a number nor a date"],
+        ),
         (lambda t: t.assign(when=t["day"]), [], ["'when' holds dates", "--time", "--drop"]),
         (lambda t: t, ["--gap", "3"], ["--gap needs --time"]),
         (lambda t: t, ["--model", "ap_sigmoi"], ["did you mean 'ap_sigmoid'"]),
@@ -183,7 +186,7 @@ def test_score_names_missing_and_retyped_columns(folder, tmp_path, refused):
     assert "'ratio' is infinite in row 1" in refused(*arguments)
 
 
-def test_cells_that_are_no_cells(tmp_path, refused):
+def test_values_that_are_no_scalars(tmp_path, refused):
     table = rows().assign(tags=[["a", "b"]] * 400)
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "rows.parquet")
     line = refused(*fit_arguments("rows.parquet"))
@@ -200,7 +203,7 @@ def test_numbers_that_are_text_can_be_said_to_be_text(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.stderr
 
 
-def test_text_that_looks_like_names_is_doubted(tmp_path, monkeypatch):
+def test_text_that_looks_like_names_gets_a_warning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(rows().drop(columns="day"), tmp_path / "rows.csv")
     result = run("fit", "rows.csv", "--target", "is_fraud", "--model", "linear", "--folds", 2,
@@ -228,22 +231,20 @@ def test_no_such_model(tmp_path, refused, folder):
     assert "not a zip archive" in refused("score", folder / "late.csv", *arguments)
 
 
-def test_a_fault_of_ours_is_one_line_too(folder, monkeypatch):
+def test_a_bug_is_one_line_too(folder, monkeypatch):
     def fail(*_, **__):
         raise KeyError("oops")
 
-    monkeypatch.setattr("toprank.tables.read_table", fail)
+    monkeypatch.setattr("toprank.cli.inputs.read_table", fail)
     arguments = ["score", folder / "linear.toprank", folder / "late.csv", "--budget", 3]
     assert "unexpected KeyError: 'oops' (set TOPRANK_TRACEBACK=1" in one_line(run(*arguments))
     monkeypatch.setenv("TOPRANK_TRACEBACK", "1")
     assert isinstance(run(*arguments).exception, KeyError)
 
 
-def test_missing_days_and_dates_as_text(tmp_path):
-    from toprank.cli.cells import as_periods, as_times
+def test_periods_of_dates_as_text(tmp_path):
+    from toprank.cli.inputs import to_periods
+    from toprank.validation import check_time
 
-    texts = pd.Series(["2024-01-01", "2024-01-02T03:04:05", "2024-02-01T00:00:00+01:00"], name="t")
-    times = as_times(texts)
-    assert as_periods(times, "month").tolist() == ["2024-01", "2024-01", "2024-01"]  # in UTC
-    with pytest.raises(ValueError, match="row 2, which is not a date"):
-        as_times(pd.Series(["2024-01-01", "soon"], name="t"))
+    times = check_time(["2024-01-01", "2024-01-02T03:04:05", "2024-02-01T00:00:00+01:00"])
+    assert to_periods(times, "month").tolist() == ["2024-01", "2024-01", "2024-01"]  # in UTC

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import one_line, rows, run, written
+from sklearn.pipeline import Pipeline
 
 import toprank
 import toprank.shortlisting
@@ -67,17 +68,17 @@ def test_the_average_precision_that_fit_prints(folder, tmp_path):
     assert printed == pytest.approx(expected)
 
 
-def test_a_model_that_does_not_scale_learns_from_a_draw(monkeypatch, tmp_path, folder):
+def test_a_model_that_does_not_scale_learns_from_a_sample(monkeypatch, tmp_path, folder):
     small = selection_models.Candidate("TreeRank", "capped", {}, 100)
     monkeypatch.setitem(selection_models.MODELS, "treerank", small)
     result = run("fit", folder / "early.csv", *ROLES, "--model", "treerank", "--folds", 2,
                  "--out", tmp_path / "m.toprank")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     n_positives = rows()["is_fraud"].sum()
-    assert f"a draw of the others, {n_positives + 100} of 400 rows" in result.stderr
+    assert f"a sample of the others, {n_positives + 100} of 400 rows" in result.stderr
     model = toprank.load(tmp_path / "m.toprank")
     assert type(model.estimator_).__name__ == "TreeRank"
-    # probabilities are those of all rows, not of the draw
+    # probabilities are those of all rows, not of the sample
     probability = model.predict_proba(rows()[FEATURES])[:, 1]
     assert probability.mean() == pytest.approx(rows()["is_fraud"].mean(), abs=0.1)
 
@@ -188,6 +189,33 @@ def test_only_budgets_without_calibration(folder, tmp_path):
     arguments = ["score", tmp_path / "m.toprank", folder / "late.csv"]
     assert "out-of-fold" in one_line(run(*arguments, "--fpr", "0.1"))
     assert run(*arguments, "--budget", 3).exit_code == 0
+
+
+ONCE = {  # rows of each call: the table, then rows with one of the three columns changed
+    "score": (["--budget", 7, "--out", "alerts.csv"], [400, 3 * 7]),
+    "report": (
+        ["--target", "is_fraud", "--lengths", 50, "--resamples", 20],
+        [400, 3 * 50, 3 * 400],
+    ),
+    "explain": (["--top", 4], [400, 3 * 4, 3 * 400]),
+}
+
+
+@pytest.mark.parametrize("command", ONCE)
+def test_the_table_is_scored_once(folder, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    scored, calls = Pipeline.decision_function, []
+
+    def counting(self, X):
+        calls.append(len(X))
+        return scored(self, X)
+
+    monkeypatch.setattr(Pipeline, "decision_function", counting)
+    options, expected = ONCE[command]
+    result = run(command, folder / "linear.toprank", folder / "late.csv", *options)
+    assert result.exit_code == 0, result.stderr
+    assert calls[-len(expected) :] == expected
+    assert sum(calls[: -len(expected)]) < 10  # opening a file tries the model on a few rows
 
 
 # -- report and explain -----------------------------------------------------------------------------

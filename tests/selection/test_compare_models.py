@@ -16,9 +16,9 @@ from stand_ins import HANDS, SEEN, ByColumn, Failing, Recorder, Slow
 from toprank import TunedLogisticBooster, metrics
 from toprank.selection import Candidate, compare_models, make_splits
 from toprank.selection import models as selection_models
-from toprank.selection.comparison import plain
-from toprank.selection.figures import NAMES, Part, figures_of, resampled_figures
-from toprank.selection.runs import Rows, run_splits
+from toprank.selection.compare import Evaluator, HeldOutRows
+from toprank.selection.comparison import METRIC_NAMES
+from toprank.selection.runs import ComparisonData, run_splits
 
 
 def draw(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -62,8 +62,7 @@ def test_the_leaderboard_and_the_differences_are_the_corrected_ones():
     board = found.leaderboard()
     assert board["average_precision"].is_monotonic_decreasing
     assert board["n_splits"].tolist() == [10, 10, 10]
-    for metric in NAMES:
-        j = NAMES.index(metric)
+    for j, metric in enumerate(METRIC_NAMES):
         for row in board.itertuples():
             values = found.values[:, found.models.index(row.model), j]
             mean, low, high, _ = naive.corrected_interval(values.tolist(), 240, 60, 0.9)
@@ -98,14 +97,13 @@ def test_the_sentence_says_what_the_verdict_says():
     assert "no other model does better" in str(ahead.recommended)
 
 
-def test_plain_data_is_plain():
+def test_results_as_json():
     X, y = draw()
     found = compare_models(X, y, models=stand_ins(bad=Failing("plain")), n_splits=3, n_repeats=1)
     data = found.as_dict()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert data["recommended"]["sentence"] == str(found.recommended)
     assert [row["model"] for row in data["leaderboard"]] == found.leaderboard()["model"].tolist()
-    assert plain({"a": (np.float64("inf"), np.int64(3), None, "x")}) == {"a": [None, 3, None, "x"]}
 
 
 def test_scores_are_those_of_the_first_repeat():
@@ -118,6 +116,16 @@ def test_scores_are_those_of_the_first_repeat():
     np.testing.assert_array_equal(table["good"], X[:, 0])
     for split in make_splits(y, n_splits=3):
         assert set(table["fold"][split.test]) == {split.fold}
+
+
+def test_pooled_scores_take_an_equal_share_of_each_fold():
+    X, y = draw()
+    found = compare_models(X, y, models=stand_ins(), n_splits=3, n_repeats=1)
+    pooled = found.pooled_scores()["good"]
+    for _, fold in found.scores.groupby("fold"):
+        order = np.argsort(fold["good"].to_numpy())
+        expected = (np.arange(len(fold)) + 0.5) / len(fold)
+        np.testing.assert_allclose(pooled[fold.index][order], expected)
 
 
 def test_a_model_that_fails_is_reported_and_the_others_go_on():
@@ -156,7 +164,7 @@ def run_with_budget(budget: float, durations: dict[str, list[float]]):
     models = {name: Slow(name) for name in durations}
     splits = make_splits(y, n_splits=5)
     return run_splits(
-        models, Rows(X, y == 1), splits, time_budget=budget, clock=lambda: HANDS["now"]
+        models, ComparisonData(X, y == 1), splits, time_budget=budget, clock=lambda: HANDS["now"]
     )
 
 
@@ -245,8 +253,8 @@ def test_time_goes_forward_and_is_handed_on():
     assert [s["fold"] for s in found.splits] == [3, 2, 1, 0]  # the latest block first
     for seen, split in zip(SEEN, found.splits, strict=True):
         rows = found.scores[found.scores["fold"] == split["fold"]]["row"]
-        first = days[rows.min()].value
-        assert first - seen["time"].max() >= seen["gap"] == 7 * 86_400 * 10**9
+        first = days[rows.min()].to_datetime64()
+        assert first - seen["time"].max() >= seen["gap"] == np.timedelta64(7, "D")
         assert seen["groups"] is None
     assert found.scores["row"].tolist() == list(range(found.scores["row"].min(), 400))
 
@@ -287,7 +295,7 @@ def test_tables_of_all_makes():
     np.testing.assert_array_equal(named.values, expected)
 
 
-def test_a_model_that_does_not_scale_learns_from_a_draw(monkeypatch):
+def test_a_model_that_does_not_scale_learns_from_a_sample(monkeypatch):
     X, y = draw(600)
     small = Candidate("RankLS", "for the test", {}, 50)
     monkeypatch.setitem(selection_models.MODELS, "rankls", small)
@@ -295,7 +303,7 @@ def test_a_model_that_does_not_scale_learns_from_a_draw(monkeypatch):
     positives = np.mean([split["train_positives"] for split in found.splits])
     assert found.training_rows["rankls"] == round(positives + 50)
     assert found.training_rows["yardstick"] == 400
-    assert any("rankls learns from all positives and a draw" in note for note in found.notes)
+    assert any("rankls learns from all positives and a sample" in note for note in found.notes)
 
 
 def test_real_models_with_the_yardstick_on_a_mixed_table():
@@ -330,28 +338,28 @@ def test_the_bootstrap_agrees_with_that_of_the_metrics():
 def test_groups_are_drawn_whole():
     X, y = draw(120)
     codes = np.arange(120) // 6
-    test = Part(y == 1, None, None, codes)
-    drawn = resampled_figures(test, X[:, 0], None, (0, 0.5), 200, 0)
+    evaluator = Evaluator(fpr=(0, 0.5))
+    drawn = evaluator.resample(HeldOutRows(y == 1, groups=codes), X[:, 0], 200, 0)
     counts = [
         np.bincount(np.random.default_rng(0).integers(20, size=20), minlength=20)
     ]  # the first draw of the same stream
     rows = np.repeat(np.arange(120), counts[0][codes])
-    repeated = figures_of(Part(y[rows] == 1, None, None, None), X[rows, 0], None, (0, 0.5))
+    repeated = evaluator.metrics(HeldOutRows(y[rows] == 1), X[rows, 0])
     np.testing.assert_allclose(drawn[:, 0], repeated, rtol=1e-12)
     # copies of the same rows in one group tell nothing new: the spread stays as wide
     copies = np.tile(np.arange(120), 4)
-    copied = Part(y[copies] == 1, None, None, codes[copies])
-    again = resampled_figures(copied, X[copies, 0], None, (0, 0.5), 200, 0)
+    copied = HeldOutRows(y[copies] == 1, groups=codes[copies])
+    again = evaluator.resample(copied, X[copies, 0], 200, 0)
     np.testing.assert_allclose(again[[0, 3, 4]], drawn[[0, 3, 4]], rtol=0.2)
 
 
 def test_queries_are_drawn_whole():
     X, y = draw(200)
     qid = np.arange(200) // 10
-    test = Part(y == 1, None, qid, None)
-    drawn = resampled_figures(test, X[:, 0], None, (0, 0.5), 400, 0)
+    evaluator, test = Evaluator(fpr=(0, 0.5)), HeldOutRows(y == 1, qid=qid)
+    drawn = evaluator.resample(test, X[:, 0], 400, 0)
     assert drawn.shape == (5, 400)
-    assert drawn[0].mean() == pytest.approx(figures_of(test, X[:, 0], None, (0, 0.5))[0], abs=0.03)
+    assert drawn[0].mean() == pytest.approx(evaluator.metrics(test, X[:, 0])[0], abs=0.03)
 
 
 X300, Y300 = draw()
@@ -364,8 +372,8 @@ BAD = {
     "level": ({"level": 1.0}, "level"),
     "fpr": ({"fpr": (0.5, 0.1)}, "fpr"),
     "k": ({"k": 0}, "k"),
-    "weights": ({"sample_weight": -np.ones(300)}, "not negative"),
-    "weights' length": ({"sample_weight": np.ones(3)}, "shape"),
+    "weights": ({"sample_weight": -np.ones(300)}, "negative values"),
+    "weights' length": ({"sample_weight": np.ones(3)}, "sample_weight has 3"),
     "gap": ({"gap": 3}, "gap needs time"),
     "pos_label": ({"pos_label": 7}, "not among"),
 }

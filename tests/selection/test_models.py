@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import toprank
+from toprank.folds import fit_arguments, fit_takes
 from toprank.objectives import OBJECTIVES
 from toprank.registry import ESTIMATORS
 from toprank.selection import DEFAULT_MODELS, MODELS, YARDSTICK, make_model
 from toprank.selection.models import training_rows
-from toprank.selection.runs import accepted
 
 
 def mixed_table(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -62,7 +62,7 @@ def test_any_table_goes_into_any_model(name, tmp_path):
 def test_names_seeds_and_threads():
     model = make_model("ap_sigmoid", random_state=7, n_jobs=2)
     assert (model.random_state, model.n_jobs, model.objective) == (7, 2, "ap_sigmoid")
-    assert make_model("ap_sigmoid", n_jobs=-1).n_jobs is None
+    assert make_model("ap_sigmoid", n_jobs=-1).n_jobs == -1
     assert type(make_model("RankBoost")).__name__ == "RankBoost"
     assert make_model("ranksvm", random_state=3).named_steps["model"].random_state == 3
     with pytest.raises(ValueError, match="unknown model 'rankbost'; did you mean 'rankboost'"):
@@ -71,7 +71,7 @@ def test_names_seeds_and_threads():
         make_model("something else entirely")
 
 
-def test_a_draw_of_rows_keeps_all_positives():
+def test_a_sample_of_rows_keeps_all_positives():
     y = np.arange(60_000) % 50 == 0
     rows = training_rows("greedy_pauc", y, random_state=1)
     assert rows is not None
@@ -85,11 +85,17 @@ def test_a_draw_of_rows_keeps_all_positives():
 
 
 def test_weights_and_queries_go_to_the_last_step_that_takes_them():
-    extras = {"sample_weight": 1, "qid": 2, "groups": 3}
-    assert accepted(make_model("ranksvm"), extras) == (
-        {"model__sample_weight": 1, "model__qid": 2},
-        {"groups"},
-    )
-    assert accepted(make_model("yardstick"), extras)[0] == {"sample_weight": 1, "groups": 3}
-    assert accepted(make_model("pauc_linear"), extras)[0] == {"model__sample_weight": 1}
-    assert accepted(make_model("poise"), extras)[0] == {}  # makes synthetic rows
+    known = {"sample_weight": np.arange(4), "qid": np.arange(4), "groups": np.arange(4)}
+
+    def taken(name):
+        return {*fit_arguments(make_model(name), skip_unknown=True, **known)}
+
+    assert taken("ranksvm") == {"model__sample_weight", "model__qid"}
+    assert taken("yardstick") == {"sample_weight", "groups"}
+    assert taken("pauc_linear") == {"model__sample_weight"}
+    assert taken("poise") == set()  # makes synthetic rows
+    assert not fit_takes(make_model("poise"), "sample_weight")
+    some = fit_arguments(make_model("ranksvm"), rows=[3, 1], skip_unknown=True, **known, gap=7)
+    np.testing.assert_array_equal(some["model__qid"], [3, 1])
+    with pytest.raises(ValueError, match="RankSVM takes no groups"):
+        fit_arguments(make_model("ranksvm"), **known)

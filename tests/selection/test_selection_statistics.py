@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank.selection.statistics import bootstrap_interval, corrected_interval, holm, verdict
+from toprank.metrics.intervals import bootstrap_interval, corrected_interval, holm, verdict
 
 
 @given(

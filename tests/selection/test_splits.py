@@ -66,7 +66,7 @@ def test_a_group_is_never_on_both_sides(seed, n, share, n_groups, n_splits):
     groups = np.random.default_rng(seed).integers(n_groups, size=n)
     sides = [len(set(groups[y == label])) for label in (0, 1)]
     if min(sides) < 2:
-        with pytest.raises(ValueError, match="cannot be split"):
+        with pytest.raises(ValueError, match="at least 2 groups"):
             make_splits(y, groups=groups, n_splits=n_splits)
         return
     splits = make_splits(y, groups=groups, n_splits=n_splits, n_repeats=2, random_state=seed)
@@ -199,19 +199,19 @@ BAD = {
     "one class": ({"y": np.ones(20)}, "two classes"),
     "three classes": ({"y": np.arange(20) % 3}, "two classes"),
     "missing label": ({"y": [None, *y20[1:]]}, "missing labels"),
-    "one positive": ({"y": np.eye(20)[0]}, "only one positive"),
+    "one positive": ({"y": np.eye(20)[0]}, "found 1 for the positives"),
     "no rows": ({"y": []}, "labels"),
     "one fold": ({"y": y20, "n_splits": 1}, "at least 2"),
     "half a fold": ({"y": y20, "n_splits": 2.5}, "whole number"),
     "no repeat": ({"y": y20, "n_repeats": 0}, "n_repeats"),
-    "few groups": ({"y": y20, "groups": np.zeros(20)}, "cannot be split"),
-    "group missing": ({"y": y20, "groups": [None] + [1] * 19}, "no group"),
+    "few groups": ({"y": y20, "groups": np.zeros(20)}, "at least 2 groups"),
+    "group missing": ({"y": y20, "groups": [None] + [1] * 19}, "groups is missing in 1 rows"),
     "group length": ({"y": y20, "groups": [1, 2]}, "2 entries for 20 rows"),
     "time length": ({"y": y20, "time": [1, 2]}, "2 entries for 20 rows"),
     "time missing": ({"y": y20, "time": [np.nan, *range(19)]}, "missing in 1 rows"),
     "time infinite": ({"y": y20, "time": [np.inf, *range(19)]}, "infinite"),
-    "time is text": ({"y": y20, "time": ["soon"] * 20}, "neither numbers nor dates"),
-    "time could be two days": ({"y": y20, "time": ["03/04/2024"] * 20}, "neither numbers nor"),
+    "time is text": ({"y": y20, "time": ["soon"] * 20}, "neither a number nor a date"),
+    "time could be two days": ({"y": y20, "time": ["03/04/2024"] * 20}, "neither a number nor"),
     "one moment": ({"y": y20, "time": np.zeros(20)}, "same in all rows"),
     "gap without time": ({"y": y20, "gap": 3}, "gap needs time"),
     "gap negative": ({"y": y20, "time": range(20), "gap": -1}, "negative"),

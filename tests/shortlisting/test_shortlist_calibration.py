@@ -26,8 +26,8 @@ import toprank
 from toprank import CalibratedRanker, GradientBoostingRanker, LogisticRanker, TreeRank
 from toprank.registry import ESTIMATORS, all_estimators
 from toprank.shortlisting import cross_fitted_scores, top_calibration
-from toprank.shortlisting.probability import ProbabilityMap, probability_bounds
-from toprank.shortlisting.staircase import Staircase
+from toprank.shortlisting.calibration import ProbabilityMap, probability_bounds
+from toprank.shortlisting.counts import OutOfFoldCounts
 
 NAMES = sorted(ESTIMATORS)
 
@@ -124,7 +124,7 @@ def test_the_top_is_not_flattered_on_average(method: str) -> None:
         scores = rng.logistic(size=2000) - 2.5
         truth = expit(scores)
         y = rng.random(2000) < truth
-        learnt = ProbabilityMap.learn(Staircase.of(y, scores), method)
+        learnt = ProbabilityMap.learn(OutOfFoldCounts.of(y, scores), method)
         top = np.sort(scores)[-50:]
         gaps.append(learnt(top).mean() - expit(top).mean())
     assert abs(np.mean(gaps)) < 0.01 + 3 * np.std(gaps) / np.sqrt(120)
@@ -142,7 +142,9 @@ def test_plain_isotonic_regression_would_flatter_the_very_top() -> None:
         best = scores.max()
         fitted = IsotonicRegression().fit(scores, y)
         plain.append(fitted.predict([best])[0] - expit(best))
-        ours.append(ProbabilityMap.learn(Staircase.of(y, scores), "isotonic")(best) - expit(best))
+        ours.append(
+            ProbabilityMap.learn(OutOfFoldCounts.of(y, scores), "isotonic")(best) - expit(best)
+        )
     assert np.mean(plain) > 0.1
     assert abs(np.mean(ours)) < np.mean(plain) / 2
 
@@ -153,7 +155,7 @@ def test_plain_isotonic_regression_would_flatter_the_very_top() -> None:
 def test_the_isotonic_map_is_the_max_min_formula_with_half_a_row_of_doubt_at_each_end(rng) -> None:
     scores = np.sort(rng.normal(size=60))
     y = (rng.random(60) < expit(2 * scores)).astype(float)
-    learnt = ProbabilityMap.learn(Staircase.of(y, scores), "isotonic")
+    learnt = ProbabilityMap.learn(OutOfFoldCounts.of(y, scores), "isotonic")
     # the doubting rows share the first and the last score
     values = np.concatenate([[(y[0] + 0.5) / 1.5], y[1:-1], [y[-1] / 1.5]])
     expected = isotonic(values, np.array([1.5, *np.ones(58), 1.5]))
@@ -164,7 +166,7 @@ def test_the_isotonic_map_is_the_max_min_formula_with_half_a_row_of_doubt_at_eac
 def test_the_sigmoid_minimises_the_loss_of_smoothed_labels(rng) -> None:
     scores = 40 * rng.normal(size=300) + 7
     y = (rng.random(300) < expit(scores / 20 - 1)).astype(float)
-    learnt = ProbabilityMap.learn(Staircase.of(y, scores), "sigmoid")
+    learnt = ProbabilityMap.learn(OutOfFoldCounts.of(y, scores), "sigmoid")
     p, n = y.sum(), 300 - y.sum()
     target = np.where(y == 1, (p + 1) / (p + 2), 1 / (n + 2))
 
@@ -179,10 +181,10 @@ def test_the_sigmoid_minimises_the_loss_of_smoothed_labels(rng) -> None:
 def test_a_ranking_that_is_worse_than_chance_gets_the_rate_of_positives() -> None:
     y = np.array([0, 0, 0, 0, 1, 1])
     for method in ("sigmoid", "isotonic"):
-        learnt = ProbabilityMap.learn(Staircase.of(y, np.arange(6.0)[::-1]), method)
+        learnt = ProbabilityMap.learn(OutOfFoldCounts.of(y, np.arange(6.0)[::-1]), method)
         assert np.ptp(learnt(np.array([-9.0, 2.0, 9.0]))) == 0
         assert learnt(0.0) == pytest.approx(1 / 3, abs=0.1)
-    tied = ProbabilityMap.learn(Staircase.of(y, np.zeros(6)), "sigmoid")
+    tied = ProbabilityMap.learn(OutOfFoldCounts.of(y, np.zeros(6)), "sigmoid")
     assert tied(0.0) == pytest.approx(0.36, abs=0.05)
 
 
@@ -190,11 +192,11 @@ def test_auto_chooses_by_the_rarer_class(rng) -> None:
     scores = rng.normal(size=1000)
     for n_positives, method in ((99, "sigmoid"), (100, "isotonic")):
         y = np.arange(1000) < n_positives
-        assert ProbabilityMap.learn(Staircase.of(y, scores)).method == method
+        assert ProbabilityMap.learn(OutOfFoldCounts.of(y, scores)).method == method
     heavy = np.where(np.arange(1000) < 100, np.where(np.arange(1000) < 5, 100.0, 1.0), 1.0)
-    assert ProbabilityMap.learn(Staircase.of(y, scores, heavy)).method == "sigmoid"
+    assert ProbabilityMap.learn(OutOfFoldCounts.of(y, scores, heavy)).method == "sigmoid"
     with pytest.raises(ValueError, match="method"):
-        ProbabilityMap.learn(Staircase.of(y, scores), "beta")
+        ProbabilityMap.learn(OutOfFoldCounts.of(y, scores), "beta")
 
 
 # -- bounds ---------------------------------------------------------------------------------------
@@ -208,8 +210,8 @@ def test_probability_bounds_cover(ties: bool) -> None:
     for _ in range(400):
         scores = rng.logistic(size=800) - 1.0
         scores = np.round(scores) if ties else scores
-        stairs = Staircase.of(rng.random(800) < expit(scores), scores)
-        low, high = probability_bounds(stairs, at, 0.9)
+        counts = OutOfFoldCounts.of(rng.random(800) < expit(scores), scores)
+        low, high = probability_bounds(counts, at, 0.9)
         missed_low += low > expit(at)
         missed_high += high < expit(at)
         widths.append(high - low)
@@ -220,18 +222,18 @@ def test_probability_bounds_cover(ties: bool) -> None:
 
 def test_probability_bounds_of_tiny_data_say_nearly_nothing() -> None:
     low, high = probability_bounds(
-        Staircase.of(np.array([1, 0]), np.array([1.0, 0.0])), [9.0, -9.0]
+        OutOfFoldCounts.of(np.array([1, 0]), np.array([1.0, 0.0])), [9.0, -9.0]
     )
     assert low.tolist() == [pytest.approx(0.0127, abs=0.02), 0.0]
     assert high[0] == 1.0
     assert high[1] > 0.9
 
 
-def test_bounds_of_a_thinned_staircase_hold_those_of_the_whole(rng) -> None:
+def test_bounds_of_a_thinned_list_hold_those_of_the_whole(rng) -> None:
     scores = rng.logistic(size=5000)
-    stairs = Staircase.of(rng.random(5000) < expit(scores), scores)
+    counts = OutOfFoldCounts.of(rng.random(5000) < expit(scores), scores)
     at = np.linspace(-5, 5, 50)
-    exact, thin = (probability_bounds(s, at, 0.9) for s in (stairs, stairs.thinned(200)))
+    exact, thin = (probability_bounds(s, at, 0.9) for s in (counts, counts.thin(200)))
     np.testing.assert_allclose(thin[0], exact[0], atol=0.1)
     np.testing.assert_allclose(thin[1], exact[1], atol=0.1)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from toprank import LogisticRanker, TreeRank, choose_cut
+from toprank.folds import rescale
 from toprank.shortlisting import cross_fitted_scores
-from toprank.shortlisting.cross_fit import rescaled
 
 
 def test_cross_fitted_scores_are_those_of_models_that_have_not_seen_the_row(rng) -> None:
@@ -60,5 +60,5 @@ def test_scores_are_brought_to_the_scale_of_the_final_model(rng) -> None:
 def test_rescaling_twice_the_scores_undoes_it(rng) -> None:
     final = rng.normal(size=50)
     own = np.where(final > 0, 2 * final, 5 * final)
-    np.testing.assert_allclose(rescaled(own, own, final), final)
-    np.testing.assert_array_equal(rescaled(own, np.zeros(50), final), own)
+    np.testing.assert_allclose(rescale(own, own, final), final)
+    np.testing.assert_array_equal(rescale(own, np.zeros(50), final), own)

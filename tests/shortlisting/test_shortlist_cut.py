@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import math
 
+import naive_shortlisting as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_shortlisting import binomial_at_least, cheapest_cut, fpr_cut
 from scipy.stats import beta, norm
 
 from toprank import choose_cut
-from toprank.shortlisting.bounds import at_least, at_most, lower_share, share_interval, upper_share
-from toprank.shortlisting.costs import Costs, cheapest, optimism
-from toprank.shortlisting.cut import cut_stairs
-from toprank.shortlisting.cut_rules import fallback_tests, tried_lists
-from toprank.shortlisting.staircase import Staircase
+from toprank.shortlisting.counts import (
+    OutOfFoldCounts,
+    lower_share,
+    probability_at_least,
+    probability_at_most,
+    share_interval,
+    upper_share,
+)
+from toprank.shortlisting.cut import (
+    Costs,
+    cheapest_cut,
+    cut_counts,
+    fallback_tests,
+    optimism,
+    tried_lists,
+)
 
 RULES = ({"budget": 3}, {"fpr": 0.2}, {"precision": 0.3}, {"cost": (1.0, 4.0)})
 
@@ -42,13 +53,17 @@ def labelled_scores(most: int = 40) -> st.SearchStrategy:
 
 @pytest.mark.parametrize(("hits", "total"), [(0, 1), (0, 7), (1, 7), (5, 7), (7, 7), (3, 40)])
 def test_bounds_are_those_of_the_binomial(hits: int, total: int) -> None:
-    assert at_least(hits, total, 0.3) == pytest.approx(binomial_at_least(hits, total, 0.3))
-    assert at_most(hits, total, 0.3) == pytest.approx(1 - binomial_at_least(hits + 1, total, 0.3))
+    assert probability_at_least(hits, total, 0.3) == pytest.approx(
+        naive.binomial_at_least(hits, total, 0.3)
+    )
+    assert probability_at_most(hits, total, 0.3) == pytest.approx(
+        1 - naive.binomial_at_least(hits + 1, total, 0.3)
+    )
     low, high = share_interval(hits, total, 0.9)
     assert low == pytest.approx(0 if hits == 0 else beta.ppf(0.05, hits, total - hits + 1))
     assert high == pytest.approx(1 if hits == total else beta.ppf(0.95, hits + 1, total - hits))
     if hits > 0:
-        assert binomial_at_least(hits, total, float(lower_share(hits, total, 0.05))) == (
+        assert naive.binomial_at_least(hits, total, float(lower_share(hits, total, 0.05))) == (
             pytest.approx(0.05)
         )
 
@@ -65,7 +80,7 @@ def test_nothing_counted_says_nothing() -> None:
 def test_the_umbrella_rule(rows, fpr: float, error: float) -> None:
     y, scores = rows
     cut = choose_cut(y, scores, fpr=fpr, confidence=1 - error)
-    expected = fpr_cut(y, scores, fpr, error)
+    expected = naive.fpr_cut(y, scores, fpr, error)
     assert cut.n_flagged == expected == cut.flags(scores).sum()
     assert cut.reached == (expected > 0)
     if cut.reached:
@@ -75,9 +90,11 @@ def test_the_umbrella_rule(rows, fpr: float, error: float) -> None:
 @given(labelled_scores(), st.floats(0.0, 5.0), st.floats(0.1, 5.0))
 def test_the_cheapest_cut(rows, false_alarm: float, miss: float) -> None:
     y, scores = rows
-    stairs = Staircase.of(y, scores)
-    steps = cheapest(stairs, Costs(false_alarm, miss))
-    assert stairs.above("flagged")[steps] == cheapest_cut(y, scores, false_alarm, miss)
+    counts = OutOfFoldCounts.of(y, scores)
+    steps = cheapest_cut(counts, Costs(false_alarm, miss))
+    assert counts.by_steps_flagged("flagged")[steps] == naive.cheapest_cut(
+        y, scores, false_alarm, miss
+    )
 
 
 @given(labelled_scores(), st.integers(1, 40))
@@ -179,7 +196,7 @@ def test_a_naive_search_would_break_that_promise() -> None:
     for _ in range(300):
         y = (rng.random(600) < 0.3).astype(int)
         hits, lengths = np.cumsum(y), np.arange(1, 601)
-        promised += bool((at_least(hits[10:], lengths[10:], 0.301) <= 0.1).any())
+        promised += bool((probability_at_least(hits[10:], lengths[10:], 0.301) <= 0.1).any())
     assert promised / 300 > 0.2
 
 
@@ -219,10 +236,12 @@ def test_the_cost_of_a_searched_cut_is_corrected() -> None:
     apparent, corrected, covered, n_draws = [], [], 0, 150
     for seed in range(n_draws):
         y, scores = draw(rng, 150, shift=1.0, rate=0.3)
-        stairs = Staircase.of(y, scores)
+        counts = OutOfFoldCounts.of(y, scores)
         cut = choose_cut(y, scores, cost=(1, 2), population=1, n_resamples=100, random_state=seed)
         true_cost = 0.7 * norm.sf(cut.threshold) + 2 * 0.3 * norm.cdf(cut.threshold - 1.0)
-        costs = Costs(1.0, 2.0).totals(stairs.above("positives"), stairs.above("negatives"))
+        costs = Costs(1.0, 2.0).totals(
+            counts.by_steps_flagged("positives"), counts.by_steps_flagged("negatives")
+        )
         apparent.append(costs.min() / 150 - true_cost)
         corrected.append(cut.expected_cost - true_cost)
         covered += cut.expected_cost_low <= true_cost <= cut.expected_cost_high
@@ -310,21 +329,21 @@ def test_all_scores_equal() -> None:
     assert choose_cut(y, np.zeros(100), cost=(1, 9)).threshold == -math.inf
 
 
-def test_a_thinned_staircase_gives_nearly_the_same_cuts() -> None:
+def test_a_thinned_list_gives_nearly_the_same_cuts() -> None:
     y, scores = draw(np.random.default_rng(0), 40_000)
-    stairs = Staircase.of(y, scores)
-    thin = stairs.thinned(4000)
+    counts = OutOfFoldCounts.of(y, scores)
+    thin = counts.thin(4000)
     assert thin.n_steps == 4000
     for rule in ({"fpr": 0.01}, {"precision": 0.5}, {"cost": (1, 10)}, {"budget": 8000}):
-        exact, short = cut_stairs(stairs, **rule), cut_stairs(thin, **rule)
+        exact, short = cut_counts(counts, **rule), cut_counts(thin, **rule)
         assert short.threshold == pytest.approx(exact.threshold, abs=0.02)
-    assert cut_stairs(thin, budget=500).as_dict() == cut_stairs(stairs, budget=500).as_dict()
+    assert cut_counts(thin, budget=500).as_dict() == cut_counts(counts, budget=500).as_dict()
 
 
 def test_optimism_is_none_where_there_is_nothing_to_search() -> None:
-    stairs = Staircase.of(np.repeat([1, 0], 500), np.repeat([1.0, 0.0], 500))
-    found = optimism(stairs, Costs(1.0, 1.0), n_resamples=50)
-    assert found["recall"] == found["false_positive_rate"] == found["cost"] == 0.0
+    counts = OutOfFoldCounts.of(np.repeat([1, 0], 500), np.repeat([1.0, 0.0], 500))
+    found = optimism(counts, Costs(1.0, 1.0), n_resamples=50)
+    assert found.recall == found.false_positive_rate == found.cost == 0.0
 
 
 @pytest.mark.parametrize(
@@ -349,7 +368,7 @@ def test_optimism_is_none_where_there_is_nothing_to_search() -> None:
         ({"fpr": 0.1, "confidence": 1.0}, "confidence"),
     ],
 )
-def test_bad_wishes_get_a_clear_error(rule, message: str) -> None:
+def test_bad_arguments_get_a_clear_error(rule, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         choose_cut([0, 1, 0], [0.0, 1.0, 2.0], **rule)
 

@@ -75,7 +75,7 @@ def test_a_changed_column_is_named(summary, change, column: str) -> None:
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_words(summary) -> None:
+def test_texts_of_warnings(summary) -> None:
     X = draw(np.random.default_rng(5), 500)
     missing = X.assign(smooth=X["smooth"].where(np.arange(500) % 4 > 0))
     (text,) = drift(summary, missing).warnings
@@ -84,7 +84,7 @@ def test_words(summary) -> None:
     unseen = X.assign(country=X["country"].where(np.arange(500) % 10 > 0, "new"))
     assert any("not seen in training" in text for text in drift(summary, unseen).warnings)
     (text,) = drift(summary, X.drop(columns="tail")).warnings
-    assert text == "column 'tail' is not there"
+    assert text == "column 'tail' is missing"
     assert not drift(summary, X[:0]).drifted
 
 

@@ -19,8 +19,8 @@ import toprank
 from toprank import CalibratedRanker, GradientBoostingRanker, LogisticRanker
 from toprank.persistence import ModelFileError, describe
 from toprank.registry import ESTIMATORS
-from toprank.shortlisting.probability import ProbabilityMap
-from toprank.shortlisting.staircase import Staircase
+from toprank.shortlisting.calibration import ProbabilityMap
+from toprank.shortlisting.counts import OutOfFoldCounts
 
 DAMAGE = Path(__file__).resolve().parents[1] / "persistence"
 
@@ -216,14 +216,14 @@ def test_random_damage_never_gets_through_as_nonsense(members, path: Path) -> No
         {"tops": np.array([2, 0])},
     ],
 )
-def test_damaged_staircases_are_refused(change) -> None:
+def test_damaged_counts_are_refused(change) -> None:
     from toprank.persistence.record_checks import check_record
 
-    good = Staircase.of(np.array([1, 0]), np.array([2.0, 0.0]))
-    check_record("Staircase", good)
+    good = OutOfFoldCounts.of(np.array([1, 0]), np.array([2.0, 0.0]))
+    check_record("OutOfFoldCounts", good)
     fields = {**vars(good), **change}
     with pytest.raises(ModelFileError):
-        check_record("Staircase", Staircase(**fields))
+        check_record("OutOfFoldCounts", OutOfFoldCounts(**fields))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from toprank import CalibratedRanker, LogisticRanker, RankSVM, TreeRank
 from toprank.persistence import summarise
 from toprank.registry import ESTIMATORS, all_estimators
 from toprank.shortlisting import contributions, global_importance, reasons
-from toprank.shortlisting.baseline import Baseline
+from toprank.shortlisting.reasons import Baseline
 
 NAMES = sorted(ESTIMATORS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,7 +14,7 @@ import toprank
 from toprank import CalibratedRanker, LogisticRanker, TreeRank, choose_cut, shortlist
 from toprank.persistence import summarise
 from toprank.registry import ESTIMATORS
-from toprank.shortlisting import cross_fitted_scores
+from toprank.shortlisting import cross_fitted_scores, drift
 
 
 def rows(seed: int = 0, n: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
@@ -148,7 +150,7 @@ def test_reasons_use_the_training_summary(model) -> None:
         ({"cut": float("nan")}, "cut must be"),
     ],
 )
-def test_bad_wishes_get_a_clear_error(model, options, message: str) -> None:
+def test_bad_arguments_get_a_clear_error(model, options, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shortlist(model, rows(1)[0], **options)
 
@@ -156,3 +158,64 @@ def test_bad_wishes_get_a_clear_error(model, options, message: str) -> None:
 def test_it_is_exported() -> None:
     assert toprank.shortlist is shortlist
     assert {"shortlist", "choose_cut", "CalibratedRanker"} <= set(toprank.__all__)
+
+
+# -- how often rows are scored --------------------------------------------------------------------
+
+
+class Counting(LogisticRanker):
+    """A linear ranker that keeps the number of rows of every call of decision_function."""
+
+    CALLS: ClassVar[list[int]] = []
+
+    def decision_function(self, X):
+        self.CALLS.append(len(X))
+        return super().decision_function(X)
+
+
+@pytest.fixture
+def counting() -> tuple[CalibratedRanker, pd.DataFrame, list[int]]:
+    X, y = rows(0, 600)
+    fitted = CalibratedRanker(Counting(), cv=2).fit(X, y)
+    fitted.training_summary_ = summarise(fitted, X)
+    Counting.CALLS.clear()
+    return fitted, rows(1)[0], Counting.CALLS
+
+
+@pytest.mark.parametrize("options", [{"budget": 20}, {"fpr": 0.05}, {"cut": -np.inf}])
+def test_the_table_is_scored_once(counting, options) -> None:
+    model, X, calls = counting
+    table = shortlist(model, X, **options)
+    assert {"probability", "probability_high", "reasons"} <= {*table.columns}
+    assert calls == [400]
+
+
+def test_known_scores_are_not_computed_again(counting) -> None:
+    model, X, calls = counting
+    scores = model.decision_function(X)
+    expected = shortlist(model, X, budget=5)
+    shift = drift(model, X)
+    calls.clear()
+    pd.testing.assert_frame_equal(shortlist(model, X, budget=5, scores=scores), expected)
+    assert drift(model, X, scores=scores) == shift
+    assert calls == []
+    with pytest.raises(ValueError, match="scores has shape"):
+        shortlist(model, X, budget=5, scores=scores[:-1])
+
+
+def test_occlusion_scores_the_listed_rows_only_with_a_column_changed() -> None:
+    """A model without an account of its own: what-if rows for each column, nothing else."""
+    X, y = rows(0, 600)
+
+    class Opaque(Counting):
+        """Not seen as linear."""
+
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.embedding_ = "hidden"
+            return self
+
+    model = Opaque().fit(X, y)
+    Opaque.CALLS.clear()
+    shortlist(model, rows(1)[0], budget=10)
+    assert Opaque.CALLS == [400, 10 * 3]

@@ -1,27 +1,43 @@
-"""What commands read: tables and the roles of their columns, model files."""
+"""What commands read: files as checked tables, with the roles of their columns, and model files.
+
+Messages name the option, the column and the row. Commands import this module when they run: pandas is slow
+to load.
+"""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+import numpy as np
+import pandas as pd
+
+from toprank.formatting import to_python
+from toprank.tables import known_columns, numbers, read_table
+from toprank.validation import check_time
 
 __all__ = [
+    "InputTable",
     "Roles",
-    "Rows",
     "input_files",
     "load_model",
     "model_columns",
-    "names_in",
+    "read_input",
     "read_labelled",
     "read_scored",
 ]
+
+# Pairs of labels of which it is clear which one is the positive.
+CLEAR_PAIRS = {("f", "t"), ("false", "true"), ("n", "y"), ("no", "yes"), ("0", "1")}
+PERIODS = {"hour": "h", "day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
+MAX_SHARE_OF_NUMBERS = 0.5  # text of which more than this share is numbers is a damaged column
+MANY_ROWS, MANY_DISTINCT = 200, 0.5  # text with so many rows and distinct values looks like names
+INFINITIES = {
+    sign + text for sign in ("", "+", "-") for text in ("inf", "Inf", "infinity", "Infinity")
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +65,7 @@ class Roles:
     text: Sequence[str] = ()
 
     def columns(self) -> dict[str, str]:
-        """The columns with a role, by the option that named them."""
+        """Return the columns with a role of their own, by the option that named them."""
         named = {
             "--target": self.target,
             "--id": self.identifier,
@@ -61,8 +77,8 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """A table taken apart by the roles of its columns.
+class InputTable:
+    """A table, taken apart by the roles of its columns.
 
     Attributes
     ----------
@@ -75,8 +91,8 @@ class Rows:
     y : int array or None
         1 for the positives.
     ids, qid, time, weight, value : arrays or None
-    doubts : list of str
-        What is odd about the features.
+    warnings : list of str
+        What is suspicious about the features.
     unused : list of str
         Columns that the model does not know and no option names.
     """
@@ -90,57 +106,91 @@ class Rows:
     time: np.ndarray | None = None
     weight: np.ndarray | None = None
     value: np.ndarray | None = None
-    doubts: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
-    def names(self) -> Any:
-        """What rows are called: their identifiers, or their numbers from 1."""
-        import numpy as np
-
+    def row_names(self) -> np.ndarray:
+        """Return the identifiers of the rows, or their numbers from 1."""
         return np.arange(1, len(self.X) + 1) if self.ids is None else self.ids.to_numpy()
 
+    def row_positions(self, wanted: Sequence[str]) -> np.ndarray:
+        """Return the positions of rows by name; several names may be joined by commas."""
+        names = [str(name) for name in self.row_names()]
+        places = {name: position for position, name in enumerate(names)}
+        asked: list[str] = []
+        for text in wanted:
+            asked += [text] if text in places else [part.strip() for part in text.split(",")]
+        for name in asked:
+            if name not in places:
+                what = f"a number from 1 to {len(names)}" if self.ids is None else "an identifier"
+                raise ValueError(f"--row {name}: {self.source} has no such row; name it by {what}")
+        return np.array([places[name] for name in asked], dtype=np.int64)
 
-def read_labelled(data: str | None, sql: str | None, roles: Roles) -> Rows:
-    """Read rows to learn from or to measure with: the target is there, the rest are features."""
-    from toprank.cli.cells import as_labels, check_features
+    def groups(self, per: str) -> np.ndarray:
+        """Return the groups that each get a list: the values of a column, or the days of the times."""
+        if per in self.table.columns or per not in PERIODS:
+            known_columns([per], [str(name) for name in self.table.columns], self.source)
+            return self.table[per].to_numpy()
+        if self.time is None:
+            raise ValueError(f"--per {per} needs the column of times: --time COL")
+        return to_periods(self.time, per)
 
-    table, source = _read(data, sql)
-    text = names_in(roles.text, table, source)
-    drop = names_in(roles.drop, table, source)
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_labelled(data: str | None, sql: str | None, roles: Roles) -> InputTable:
+    """Read rows to learn from or to compare on: all columns without a role are features."""
+    table, source = read_input(data, sql)
+    text = _split_names(roles.text, table, source)
+    drop = _split_names(roles.drop, table, source)
     _check_roles(roles, drop, table, source)
-    y = as_labels(table[roles.target], roles.positive)
+    y = read_labels(table[roles.target], roles.positive)
     apart = {*drop, *roles.columns().values()}
     X = table[[name for name in table.columns if name not in apart]]
     if text:
         X = X.assign(**{name: X[name].astype("str") for name in text if name in X})
-    rows = Rows(source, X, table, y, doubts=check_features(X, text))
-    return _with_roles(rows, roles)
+    return _add_roles(InputTable(source, X, table, y, warnings=check_features(X, text)), roles)
 
 
-def read_scored(data: str | None, sql: str | None, columns: Sequence[str], roles: Roles) -> Rows:
+def read_scored(
+    data: str | None, sql: str | None, columns: Sequence[str], roles: Roles
+) -> InputTable:
     """Read rows for a model that knows its columns; the target is read where it is named."""
-    from toprank.cli.cells import as_labels, refuse_infinite
-
-    table, source = _read(data, sql)
+    table, source = read_input(data, sql)
     _check_roles(roles, (), table, source)
     missing = [name for name in columns if name not in table.columns]
     if missing:
         others = [name for name in table.columns if name not in columns]
         raise ValueError(
-            f"{source} lacks columns that the model was trained on: {_list(missing)}"
-            + (f"; not in training: {_list(others)}" if others else "")
+            f"{source} lacks columns that the model was trained on: {_join_some(missing)}"
+            + (f"; not in training: {_join_some(others)}" if others else "")
         )
-    y = None if roles.target is None else as_labels(table[roles.target], roles.positive)
+    y = None if roles.target is None else read_labels(table[roles.target], roles.positive)
     named = {*columns, *roles.columns().values(), roles.value}
     unused = [str(name) for name in table.columns if name not in named]
     X = table[list(columns)]
     for name in columns:
-        refuse_infinite(X[name])
-    return _with_roles(Rows(source, X, table, y, unused=unused), roles)
+        check_finite(X[name])
+    return _add_roles(InputTable(source, X, table, y, unused=unused), roles)
+
+
+def read_input(
+    data: str | None, sql: str | None, columns: Sequence[str] | None = None
+) -> tuple[pd.DataFrame, str]:
+    """Read a DATA argument or the answer of a query; return the table and what to call it."""
+    if (data is None) == (sql is None):
+        raise ValueError("name the data: a file, a pattern, - for standard input, or --sql QUERY")
+    if data is not None:
+        return read_table(data, columns), "standard input" if data == "-" else str(data)
+    table = read_table(columns=columns, sql=sql)
+    if len(table) == 0:
+        raise ValueError("the query has no rows")
+    return table, "the query"
 
 
 def load_model(path: Path) -> Any:
-    """Open a model file; a folder or no file at all is said in one line."""
+    """Load a model file."""
     import toprank
 
     if path.is_dir():
@@ -151,7 +201,7 @@ def load_model(path: Path) -> Any:
 
 
 def model_columns(model: Any) -> list[str]:
-    """The columns that a model was trained on, by name."""
+    """Return the names of the columns that a model was trained on."""
     if hasattr(model, "schema_"):
         raise ValueError(
             "the model ranks relational data, which one table is not; use it from Python"
@@ -166,16 +216,17 @@ def model_columns(model: Any) -> list[str]:
 
 
 def input_files(data: str | None) -> list[str]:
-    """The files that a DATA argument names."""
+    """Return the files that a DATA argument names."""
     if data is None or data == "-":
         return []
     return [data, *glob.glob(data, recursive=True)]
 
 
-def names_in(names: Sequence[str], table: pd.DataFrame, source: str) -> list[str]:
-    """Columns named one by one or joined by commas (a column whose own name has a comma goes first)."""
-    from toprank.tables import known_columns
+# -- roles -----------------------------------------------------------------------------------------
 
+
+def _split_names(names: Sequence[str], table: pd.DataFrame, source: str) -> list[str]:
+    """Return columns named one by one or joined by commas (unless a column's own name has the comma)."""
     known = [str(name) for name in table.columns]
     split: list[str] = []
     for name in names:
@@ -184,24 +235,8 @@ def names_in(names: Sequence[str], table: pd.DataFrame, source: str) -> list[str
     return known_columns(split, known, source)
 
 
-def _read(data: str | None, sql: str | None) -> tuple[pd.DataFrame, str]:
-    from toprank.tables import read_table
-
-    if (data is None) == (sql is None):
-        raise ValueError("name the data: a file, a pattern, - for standard input, or --sql QUERY")
-    if sql is not None:
-        table, source = read_table(sql=sql), "the query"
-        if len(table) == 0:
-            raise ValueError("the query has no rows")
-    else:
-        table, source = read_table(data), "standard input" if data == "-" else str(data)
-    return table, source
-
-
 def _check_roles(roles: Roles, drop: Sequence[str], table: pd.DataFrame, source: str) -> None:
-    """Every column with a role is there, none has two, none is dropped."""
-    from toprank.tables import known_columns
-
+    """Check that every column with a role exists, has no other role and is not dropped."""
     columns = roles.columns()
     for option, name in columns.items():
         known_columns([name], list(table.columns), source)
@@ -214,29 +249,243 @@ def _check_roles(roles: Roles, drop: Sequence[str], table: pd.DataFrame, source:
         known_columns([roles.value], list(table.columns), source)
 
 
-def _with_roles(rows: Rows, roles: Roles) -> Rows:
-    """The rows with their other columns, checked."""
-    from dataclasses import replace
-
-    from toprank.cli.cells import as_amounts, as_identifiers, as_times, as_weights
-
+def _add_roles(rows: InputTable, roles: Roles) -> InputTable:
+    """Check the columns with other roles and return them with the rows."""
     table = rows.table
     found: dict[str, Any] = {}
     if roles.identifier is not None:
-        found["ids"] = as_identifiers(table[roles.identifier])
+        found["ids"] = check_identifiers(table[roles.identifier])
     if roles.query is not None:
         if table[roles.query].isna().any():
-            raise ValueError(f"--query: column {roles.query!r} has missing cells")
+            raise ValueError(f"--query: column {roles.query!r} has missing values")
         found["qid"] = table[roles.query].to_numpy()
     if roles.time is not None:
-        found["time"] = as_times(table[roles.time])
+        found["time"] = check_time(table[roles.time], name=f"--time: column {roles.time!r}")
     if roles.weight is not None:
-        found["weight"] = as_weights(table, roles.weight)
+        found["weight"] = check_weights(table, roles.weight)
     if roles.value is not None:
-        found["value"] = as_amounts(table, roles.value, "--value")
+        found["value"] = check_amounts(table, roles.value, "--value")
     return replace(rows, **found)
 
 
-def _list(names: Sequence[Any], most: int = 8) -> str:
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def read_label(text: str, labels: pd.Series) -> Any:
+    """Return a label as typed on the command line, in the type of the column.
+
+    Examples
+    --------
+    >>> read_label("1", pd.Series([0, 1])), read_label("yes", pd.Series(["no", "yes"]))
+    (1.0, 'yes')
+    """
+    if pd.api.types.is_bool_dtype(labels.dtype):
+        names = {"true": True, "1": True, "false": False, "0": False}
+        if text.lower() not in names:
+            raise ValueError(f"--positive {text}: the labels are true and false")
+        return names[text.lower()]
+    if pd.api.types.is_numeric_dtype(labels.dtype):
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(f"--positive {text}: the labels are numbers") from None
+    return text
+
+
+def read_labels(labels: pd.Series, positive: str | None) -> np.ndarray:
+    """Return 1 for the positive label and 0 for the others.
+
+    Without a named positive there must be two labels and no question which one is meant: the greater
+    of two numbers, true, yes.
+
+    Examples
+    --------
+    >>> read_labels(pd.Series(["ok", "fraud", "ok"], name="kind"), "fraud").tolist()
+    [0, 1, 0]
+    """
+    name = labels.name
+    _check_present(labels, "a label", "leave such rows out, for instance with --sql")
+    values = pd.unique(labels)
+    if positive is not None:
+        chosen = read_label(positive, labels)
+        comparable = labels.astype(str) if isinstance(chosen, str) else labels
+        answer = (comparable == chosen).to_numpy(dtype=np.int64)
+        if not answer.any():
+            raise ValueError(f"--positive {positive}: column {name!r} holds {_some_values(values)}")
+    elif len(values) > 2:
+        raise ValueError(
+            f"column {name!r} has {len(values)} different labels ({_some_values(values)}); say with "
+            "--positive which one counts as positive"
+        )
+    else:
+        answer = (labels == _clear_positive(values, name)).to_numpy(dtype=np.int64)
+    if len(values) < 2:
+        raise ValueError(
+            f"column {name!r} holds only one class, {_some_values(values)}; both positives and "
+            "negatives are needed"
+        )
+    return answer
+
+
+def _clear_positive(values: Any, name: Any) -> Any:
+    """Return the positive of at most two labels."""
+    ordered = sorted(values.tolist(), key=lambda value: (str(type(value)), value))
+    texts = tuple(str(value).lower() for value in ordered)
+    is_text = any(isinstance(value, str) for value in ordered)
+    if len(ordered) == 2 and is_text and texts not in CLEAR_PAIRS:
+        raise ValueError(
+            f"column {name!r} holds {_some_values(values)}; say with --positive which one counts as "
+            "positive"
+        )
+    return ordered[-1]
+
+
+def check_identifiers(ids: pd.Series) -> pd.Series:
+    """Return identifiers: none missing, each on one row only."""
+    _check_present(ids, "an identifier", "every row needs its own")
+    repeated = ids.duplicated().to_numpy()
+    if repeated.any():
+        second = int(np.argmax(repeated))
+        first = int(np.argmax((ids == ids.iloc[second]).to_numpy()))
+        raise ValueError(
+            f"--id: column {ids.name!r} does not identify rows: rows {first + 1} and {second + 1} "
+            f"both hold {_short(ids.iloc[second])}"
+        )
+    return ids
+
+
+def check_weights(table: pd.DataFrame, name: str) -> np.ndarray:
+    """Return weights of rows: numbers from 0 up."""
+    weights = check_amounts(table, name, "--weight")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(
+            f"--weight: column {name!r} is negative in row {row + 1}: {weights[row]:g}"
+        )
+    return weights
+
+
+def check_amounts(table: pd.DataFrame, name: str, option: str) -> np.ndarray:
+    """Return finite numbers."""
+    amounts = numbers(table, name)
+    bad = ~np.isfinite(amounts)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "missing" if np.isnan(amounts[row]) else "infinite"
+        raise ValueError(f"{option}: column {name!r} is {what} in row {row + 1}")
+    return amounts
+
+
+def to_periods(times: np.ndarray, period: str) -> np.ndarray:
+    """Return the day (or week, ...) of each time, as text.
+
+    Examples
+    --------
+    >>> to_periods(np.array(["2024-05-31T23:59"], dtype="datetime64[s]"), "month").tolist()
+    ['2024-05']
+    """
+    if times.dtype.kind != "M":
+        raise ValueError(f"--per {period}: the column of --time holds numbers, not dates")
+    return pd.DatetimeIndex(times).to_period(PERIODS[period]).astype(str).to_numpy(dtype=object)
+
+
+# -- features --------------------------------------------------------------------------------------
+
+
+def check_features(X: pd.DataFrame, as_text: Collection[str] = ()) -> list[str]:
+    """Refuse columns that no model can use; return warnings about suspicious ones."""
+    if X.shape[1] == 0:
+        raise ValueError("no column is left to learn from")
+    warnings = []
+    for position, name in enumerate(X.columns):
+        column = X.iloc[:, position]
+        check_finite(column)
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        if column.dtype.kind in "mM" or isinstance(column.dtype, pd.DatetimeTZDtype):
+            raise ValueError(
+                f"column {name!r} holds dates or times, which models do not read: name it with "
+                "--time, or leave it out with --drop"
+            )
+        _check_scalars(column)
+        if name not in as_text:
+            _check_not_half_numbers(column)
+            warnings += _warn_of_names(column)
+    return warnings
+
+
+def check_finite(column: pd.Series) -> None:
+    """Refuse a column with an infinite number, also one that was read as text."""
+    if column.dtype.kind == "f":
+        infinite = np.isinf(column.to_numpy())
+    elif pd.api.types.is_string_dtype(column.dtype):
+        infinite = column.isin(INFINITIES).to_numpy()
+    else:
+        return
+    if infinite.any():
+        raise ValueError(
+            f"column {column.name!r} is infinite in row {int(np.argmax(infinite)) + 1}"
+        )
+
+
+def _check_scalars(column: pd.Series) -> None:
+    """Refuse lists, dicts and other objects."""
+    if column.dtype != object:
+        return
+    scalars = (str, bool, int, float, np.number, np.bool_)
+    for row, value in enumerate(column):
+        if value is not None and not isinstance(value, scalars) and value is not pd.NA:
+            raise ValueError(
+                f"column {column.name!r} holds a {type(value).__name__} in row {row + 1}, where models "
+                "read numbers and text; leave it out with --drop"
+            )
+
+
+def _check_not_half_numbers(column: pd.Series) -> None:
+    """Refuse a column of numbers that a few texts among them turned into text: rarely meant."""
+    present = column.dropna()
+    numeric = pd.to_numeric(present, errors="coerce").notna().to_numpy()
+    if len(numeric) and not numeric.all() and numeric.mean() > MAX_SHARE_OF_NUMBERS:
+        at = int(np.argmin(numeric))
+        row = int(np.flatnonzero(column.notna().to_numpy())[at])
+        raise ValueError(
+            f"column {column.name!r} mixes numbers with text: row {row + 1} holds "
+            f"{_short(present.iloc[at])}; correct it, leave it out with --drop, or say with --text "
+            "that all of it is text"
+        )
+
+
+def _warn_of_names(column: pd.Series) -> list[str]:
+    distinct = column.nunique()
+    if len(column) < MANY_ROWS or distinct <= MANY_DISTINCT * len(column):
+        return []
+    return [
+        f"column {column.name!r} holds {distinct:,} different texts in {len(column):,} rows, as names "
+        "do: if it identifies rows, say so with --id or leave it out with --drop"
+    ]
+
+
+def _check_present(column: pd.Series, what: str, advice: str) -> None:
+    missing = column.isna().to_numpy()
+    if missing.any():
+        rows = f"{missing.sum():,} rows" if missing.sum() > 1 else "one row"
+        raise ValueError(
+            f"column {column.name!r} lacks {what} in {rows}, the first is row "
+            f"{int(np.argmax(missing)) + 1}; {advice}"
+        )
+
+
+def _some_values(values: Any, most: int = 4) -> str:
+    return ", ".join(_short(value) for value in values[:most]) + (
+        ", ..." if len(values) > most else ""
+    )
+
+
+def _join_some(names: Sequence[Any], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(repr(str(name)) for name in names[:most]) + more
+
+
+def _short(value: Any) -> str:
+    value = to_python(value)
+    return repr(value if isinstance(value, (bool, int, float)) else str(value)[:40])

@@ -1,4 +1,4 @@
-"""Options that several commands share, each with one name and one meaning."""
+"""Options that several commands share, each with one name and one meaning, and how they are read."""
 
 from __future__ import annotations
 
@@ -8,29 +8,11 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "CostOfCheck",
-    "Currency",
-    "Data",
-    "Drop",
-    "Gap",
-    "Identifier",
-    "Jobs",
-    "Json",
-    "Lengths",
-    "Level",
-    "ModelFile",
-    "PageResamples",
-    "Positive",
-    "Query",
-    "Resamples",
-    "Seed",
-    "Sql",
-    "Target",
-    "Text",
-    "Time",
-    "Value",
-    "Weight",
-]
+    "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Identifier", "Jobs", "Json", "Lengths",
+    "Level", "ModelFile", "Models", "PageResamples", "Positive", "Query", "Resamples", "Seed",
+    "Sql", "Target", "Text", "Time", "Value", "Weight", "read_costs", "read_lengths",
+    "read_model_names",
+]  # fmt: skip
 
 _COLUMNS, _PAGE, _RUN = "Columns", "Page", "Run"
 
@@ -44,6 +26,14 @@ Data = Annotated[
 ]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file of toprank fit.", show_default=False)
+]
+Models = Annotated[
+    str | None,
+    typer.Option(
+        "--models",
+        metavar="NAMES",
+        help="Joined by commas, or all; toprank models lists them. The yardstick is always added.",
+    ),
 ]
 Sql = Annotated[
     str | None,
@@ -104,7 +94,7 @@ Value = Annotated[
     typer.Option(
         "--value",
         metavar="COL",
-        help="Column of money at stake in each row.",
+        help="Column of the money at stake in each row.",
         rich_help_panel=_COLUMNS,
     ),
 ]
@@ -180,3 +170,41 @@ Resamples = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+
+
+def read_model_names(text: str | None) -> list[str] | None:
+    """Read names of models, joined by commas; None for the default set."""
+    from toprank.selection.models import MODELS, find_candidate
+
+    if text is None:
+        return None
+    names = list(MODELS) if text == "all" else [name.strip() for name in text.split(",")]
+    for name in names:
+        find_candidate(name)
+    return names
+
+
+def read_lengths(text: str) -> list[int]:
+    """Read list lengths such as 50,100,200."""
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise ValueError(f"--lengths {text}: write whole numbers such as 50,100,200")
+    return found
+
+
+def read_costs(text: str | None) -> tuple[float, ...] | None:
+    """Read the costs of a false alarm and of a miss, and the gain of a hit, such as 5,100,20."""
+    if text is None:
+        return None
+    try:
+        costs = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        costs = ()
+    if len(costs) not in (2, 3):
+        raise ValueError(
+            f"--cost {text}: write the cost of a false alarm and of a miss, such as 5,100"
+        )
+    return costs

@@ -1,77 +1,67 @@
-"""What commands print: lines, tables, JSON. Nothing that comes from data can steer the terminal."""
+"""What commands print: lines, tables and JSON, without characters that control a terminal."""
 
 from __future__ import annotations
 
 import json
-import math
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 __all__ = [
-    "check_target",
-    "figure",
-    "note",
-    "on_terminal",
-    "one_line",
-    "plain",
-    "print_json",
-    "print_table",
-    "records",
-    "say",
-    "shown",
-    "warn",
+    "check_output", "figure", "note", "on_terminal", "one_line", "print_json",
+    "print_list_figures", "print_table", "printable", "records", "say", "shown", "warn",
     "with_interval",
-]
+]  # fmt: skip
 
 WIDTH_OF_PIPES = 200
 LONGEST_LINE = 2_000
 
 
 def say(text: str) -> None:
-    """A line of the answer."""
-    typer.echo(plain(text))
+    """Print a line of the answer."""
+    typer.echo(printable(text))
 
 
 def warn(text: str) -> None:
-    """A line beside the answer: on the error stream."""
+    """Print a warning on the error stream."""
     typer.echo(f"toprank: warning: {one_line(text)}", err=True)
 
 
 def note(text: str) -> None:
-    """A remark beside the answer: on the error stream."""
+    """Print a note on the error stream."""
     typer.echo(f"toprank: note: {one_line(text)}", err=True)
 
 
 def on_terminal() -> int:
-    """1 where a person watches the error stream and progress bars make sense, else 0."""
+    """Return 1 where the error stream is a terminal, so that progress bars make sense, else 0."""
     return int(sys.stderr.isatty())
 
 
 def one_line(message: object) -> str:
-    """A message as one line, without what a terminal would act upon.
+    """Return a message as one line, without characters that control a terminal.
 
     Examples
     --------
     >>> one_line("first\\nsecond \\x1b[31mred")
     'first second ?[31mred'
     """
-    text = plain(" ".join(str(message).split()))
+    text = printable(" ".join(str(message).split()))
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 4] + " ..."
 
 
-def plain(text: str) -> str:
-    """Text with a question mark for each character that a terminal would act upon."""
+def printable(text: str) -> str:
+    """Return text with a question mark for each character that would control a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def print_table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], right_from: int | None = None
 ) -> None:
-    """A table as wide as it needs to be in a pipe, and as wide as the window in a terminal."""
+    """Print a table, in a terminal as wide as the window."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -81,44 +71,33 @@ def print_table(
     table = Table(box=SIMPLE, show_header=any(titles))
     for position, title in enumerate(titles):
         right = right_from is not None and position >= right_from
-        table.add_column(Text(plain(title)), justify="right" if right else "left", overflow="fold")
+        table.add_column(
+            Text(printable(title)), justify="right" if right else "left", overflow="fold"
+        )
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))  # as text: nothing in it is markup
+        table.add_row(*(Text(printable(cell)) for cell in row))  # as text: nothing in it is markup
     console.print(table)
 
 
 def print_json(value: Any) -> None:
-    """Plain data as JSON, in characters that every terminal and pipe can take."""
-    typer.echo(json.dumps(_jsonable(value), indent=1, allow_nan=False))
+    """Print data as JSON, in ASCII characters only."""
+    from toprank.formatting import to_jsonable
 
-
-def _jsonable(value: Any) -> Any:
-    """JSON knows no NaN, no infinity, no dates and no numbers of NumPy."""
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(inner) for inner in value]
-    if hasattr(value, "tolist") and not isinstance(value, (str, bytes)):
-        return _jsonable(value.tolist())
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return None if value != value else str(value)  # NaT is not itself; dates as text
+    typer.echo(json.dumps(to_jsonable(value), indent=1, allow_nan=False))
 
 
 def records(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a table as plain data."""
+    """Return the rows of a table as dicts."""
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
 
 
 def figure(value: float | None) -> str:
-    """A figure with four decimals; nothing where there is none."""
+    """Format a number with four decimals; nothing where there is none."""
     return "" if value is None or value != value else f"{value:.4f}"
 
 
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """A figure with its interval.
+    """Format a number with its interval.
 
     Examples
     --------
@@ -133,7 +112,7 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
 
 
 def shown(value: Any) -> str:
-    """A cell as people read it.
+    """Format a value as people read it.
 
     Examples
     --------
@@ -142,6 +121,8 @@ def shown(value: Any) -> str:
     """
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value)
+    if hasattr(value, "item"):  # NumPy's
+        value = value.item()
     if isinstance(value, float):
         return "" if value != value else f"{value:g}"
     if isinstance(value, (list, tuple)):
@@ -149,8 +130,24 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def check_target(path: Path, extensions: Sequence[str], inputs: Iterable[str] = ()) -> None:
-    """Refuse a place that cannot be written before any work is done.
+def print_list_figures(found: dict[str, Any]) -> None:
+    """Print how many of the first rows of a report are positives."""
+    lists = found["lists"]
+    for length in found["lengths"]:
+        place = lists["length"].index(length)
+        hits = lists["hits"]
+        bounds = ""
+        if hits["low"][place] is not None:
+            bounds = f" ({hits['low'][place]:.0f} to {hits['high'][place]:.0f})"
+        recall = lists["recall"]["value"][place]
+        say(
+            f"Of the first {shown(length)} rows {hits['value'][place]:.0f}{bounds} are right: "
+            f"{recall:.0%} of all positives."
+        )
+
+
+def check_output(path: Path, extensions: Sequence[str], inputs: Iterable[str] = ()) -> None:
+    """Refuse a file that cannot be written, before any work is done.
 
     Parameters
     ----------
@@ -160,8 +157,6 @@ def check_target(path: Path, extensions: Sequence[str], inputs: Iterable[str] = 
     inputs : iterable of str
         Files that the command reads: none of them is overwritten.
     """
-    import os
-
     if not path.name.lower().endswith(tuple(extensions)):
         raise ValueError(f"--out {path}: the name must end in {' or '.join(extensions)}")
     if path.is_dir() or (path.exists() and not path.is_file()):

@@ -41,8 +41,8 @@ RECORDS: dict[str, str] = {
     "KernelFunction": "toprank.margin.kernels",
     "KernelExpansion": "toprank.margin.kernels",
     "PathTree": "toprank.margin.path_tree",
-    "Staircase": "toprank.shortlisting.staircase",
-    "ProbabilityMap": "toprank.shortlisting.probability",
+    "OutOfFoldCounts": "toprank.shortlisting.counts",
+    "ProbabilityMap": "toprank.shortlisting.calibration",
 }
 
 # Objectives, by their class.

@@ -69,7 +69,7 @@ def _check_wrapped(model: Any, n_columns: int) -> None:
         alike and classes.tolist() == state["classes_"].tolist(),  # type: ignore[union-attr]
         "a calibrated model and its ranker have other classes",
     )
-    for name, kind in (("staircase_", "Staircase"), ("calibration_", "ProbabilityMap")):
+    for name, kind in (("staircase_", "OutOfFoldCounts"), ("calibration_", "ProbabilityMap")):
         require(type(state.get(name)).__name__ == kind, "a calibrated model lacks its calibration")
 
 

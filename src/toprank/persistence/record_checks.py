@@ -327,6 +327,6 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "KernelFunction": _kernel_function,
     "KernelExpansion": _kernel_expansion,
     "PathTree": _path_tree,
-    "Staircase": _staircase,
+    "OutOfFoldCounts": _staircase,
     "ProbabilityMap": _probability_map,
 }

@@ -2,6 +2,7 @@
 
 from toprank.encoding import TableEncoder
 from toprank.folds import Split, Splits, make_splits
+from toprank.metrics.intervals import corrected_interval, holm
 from toprank.selection.compare import compare_models
 from toprank.selection.comparison import ModelComparison, Recommendation
 from toprank.selection.models import (
@@ -9,10 +10,10 @@ from toprank.selection.models import (
     MODELS,
     YARDSTICK,
     Candidate,
+    fit_model,
     make_model,
     training_rows,
 )
-from toprank.selection.statistics import corrected_interval, holm
 
 __all__ = [
     "DEFAULT_MODELS",
@@ -26,6 +27,7 @@ __all__ = [
     "TableEncoder",
     "compare_models",
     "corrected_interval",
+    "fit_model",
     "holm",
     "make_model",
     "make_splits",

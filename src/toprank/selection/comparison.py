@@ -1,8 +1,7 @@
-"""ModelComparison: what a comparison found, as tables, as plain data and in a sentence."""
+"""ModelComparison: the results of a comparison, as tables, as JSON data and in a sentence."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toprank.selection.figures import NAMES
-from toprank.selection.statistics import bootstrap_interval, corrected_interval, holm, verdict
+from toprank.formatting import join_names, to_jsonable
+from toprank.metrics.intervals import bootstrap_interval, corrected_interval, holm, verdict
 
 __all__ = ["ModelComparison", "Recommendation"]
 
-MAIN = "average_precision"
+METRIC_NAMES = ("average_precision", "precision_at_k", "pos_at_top", "partial_auc", "roc_auc")
+MAIN_METRIC = "average_precision"
 Estimate = tuple[float, float, float, float]  # value, low, high, p-value of zero
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model to trust and why.
+    """The model to use and why.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ModelComparison:
     values : ndarray of shape (n_splits, n_models, n_metrics)
         The metrics of `metrics` on each complete split.
     resampled : ndarray of shape (n_models, n_metrics, n_resamples) or None
-        Means over the splits when the test rows are drawn again (bootstrap only).
+        Means over the splits on resamples of the test rows (bootstrap only).
     seconds : ndarray of shape (n_splits, n_models)
         Time to fit and score.
     splits : tuple of dict
@@ -72,7 +72,7 @@ class ModelComparison:
     left_out : dict
         By model that was not run, the reason.
     notes : tuple of str
-        What else a reader should know: splits left out, rows drawn, warnings of models.
+        What else a reader should know: splits left out, samples of rows, warnings of models.
     parameters : dict
         `k` and `fpr` of the metrics.
     """
@@ -93,7 +93,7 @@ class ModelComparison:
     notes: tuple[str, ...]
     parameters: Mapping[str, Any]
 
-    metrics = NAMES
+    metrics = METRIC_NAMES
 
     @property
     def n_splits(self) -> int:
@@ -103,10 +103,10 @@ class ModelComparison:
     @property
     def best(self) -> str:
         """The model with the highest mean average precision."""
-        return self._best(MAIN)
+        return self._best(MAIN_METRIC)
 
     def leaderboard(self) -> pd.DataFrame:
-        """One row for each model, the highest average precision first.
+        """Return one row for each model, the highest average precision first.
 
         Returns
         -------
@@ -117,22 +117,22 @@ class ModelComparison:
         rows = []
         for number, model in enumerate(self.models):
             row: dict[str, Any] = {"model": model}
-            for metric in NAMES:
+            for metric in METRIC_NAMES:
                 value, low, high, _ = self._estimate(metric, model)
                 row |= {metric: value, f"{metric}_low": max(low, 0.0)}
                 row[f"{metric}_high"] = min(high, 1.0)
             row |= {"seconds": float(self.seconds[:, number].mean()), "n_splits": self.n_splits}
             rows.append({**row, "training_rows": self.training_rows[model]})
         table = pd.DataFrame(rows)
-        return table.sort_values(MAIN, ascending=False, kind="stable", ignore_index=True)
+        return table.sort_values(MAIN_METRIC, ascending=False, kind="stable", ignore_index=True)
 
-    def differences(self, metric: str = MAIN) -> pd.DataFrame:
-        """Paired differences of every model to the best one and to the yardstick.
+    def differences(self, metric: str = MAIN_METRIC) -> pd.DataFrame:
+        """Return paired differences of every model to the best one and to the yardstick.
 
-        The interval is that of one difference; the verdict allows for their number by Holm's rule,
-        among the differences to the same model, so an interval may miss zero where the verdict is
-        still "cannot tell". The best is found on the same splits, so differences to it look a little
-        larger than they are; those to the yardstick do not have this trouble.
+        The interval is that of one difference; the verdict is corrected for their number by Holm's
+        method, among the differences to the same model, so an interval may exclude zero where the
+        verdict is still "cannot tell". The best is found on the same splits, so differences to it look
+        a little larger than they are; those to the yardstick do not.
 
         Parameters
         ----------
@@ -171,13 +171,13 @@ class ModelComparison:
     def recommended(self) -> Recommendation:
         """The model with the highest average precision, and how sure that is, in a sentence."""
         best = self.best
-        value, low, high, _ = self._estimate(MAIN, best)
+        value, low, high, _ = self._estimate(MAIN_METRIC, best)
         bounds = f"{value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"
         start = f"{best} has the highest average precision, {bounds}"
-        return Recommendation(best, f"{start}{self._against_yardstick(best)}{self._equals(best)}.")
+        return Recommendation(best, f"{start}{self._against_yardstick(best)}{self._as_good(best)}.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the scores, as plain data for JSON (None where there is no number).
+        """Return everything but the scores as JSON data (None where there is no number).
 
         Returns
         -------
@@ -189,22 +189,22 @@ class ModelComparison:
         """
         advice = self.recommended
         values = {
-            model: {metric: self.values[:, i, j].tolist() for j, metric in enumerate(NAMES)}
+            model: {metric: self.values[:, i, j].tolist() for j, metric in enumerate(METRIC_NAMES)}
             for i, model in enumerate(self.models)
         }
-        return plain(
+        return to_jsonable(
             {
                 "models": list(self.models),
                 "yardstick": self.yardstick,
                 "kind": self.kind,
                 "method": self.method,
                 "level": self.level,
-                "metrics": list(NAMES),
+                "metrics": list(METRIC_NAMES),
                 "parameters": dict(self.parameters),
                 "n_splits": self.n_splits,
                 "splits": [dict(split) for split in self.splits],
                 "leaderboard": self.leaderboard().to_dict("records"),
-                "differences": {m: self.differences(m).to_dict("records") for m in NAMES},
+                "differences": {m: self.differences(m).to_dict("records") for m in METRIC_NAMES},
                 "values": values,
                 "failures": dict(self.failures),
                 "left_out": dict(self.left_out),
@@ -213,18 +213,27 @@ class ModelComparison:
             }
         )
 
-    # -- parts -----------------------------------------------------------------------------------
+    def pooled_scores(self) -> dict[str, np.ndarray]:
+        """Return the scores of the table `scores` by model, on one scale for all folds.
+
+        Each fold has a model of its own, and models need not agree on a scale: joined as they are, the
+        rows of one fold might fill the top of the list. So a row gets the share of the rows of its fold
+        that it ranks above, and the list of all folds takes an equal share of each.
+        """
+        folds = self.scores.groupby("fold")
+        sizes = folds["fold"].transform("size")
+        return {name: ((folds[name].rank() - 0.5) / sizes).to_numpy() for name in self.models}
 
     def _best(self, metric: str) -> str:
         return self.models[int(np.argmax(self.values[:, :, self._index(metric)].mean(axis=0)))]
 
     def _index(self, metric: str) -> int:
-        if metric not in NAMES:
-            raise ValueError(f"unknown metric {metric!r}; known: {', '.join(NAMES)}")
-        return NAMES.index(metric)
+        if metric not in METRIC_NAMES:
+            raise ValueError(f"unknown metric {metric!r}; known: {', '.join(METRIC_NAMES)}")
+        return METRIC_NAMES.index(metric)
 
     def _estimate(self, metric: str, model: str, other: str | None = None) -> Estimate:
-        """Mean of a metric, or of its paired difference to another model, with its interval."""
+        """Return the mean of a metric, or of its paired difference to another model, with its interval."""
         j, i = self._index(metric), self.models.index(model)
         values = self.values[:, i, j]
         resampled = None if self.resampled is None else self.resampled[i, j]
@@ -239,7 +248,7 @@ class ModelComparison:
         return corrected_interval(values, float(np.mean(shares)), self.level)
 
     def _against_yardstick(self, best: str) -> str:
-        """How the best compares with the tuned logistic booster."""
+        """Say how the best compares with the tuned logistic booster."""
         if self.yardstick is None:
             return "; there is no yardstick to compare it with, since that failed"
         table = self.differences()
@@ -252,28 +261,11 @@ class ModelComparison:
             return f", better than the tuned logistic booster by more than chance explains ({gain})"
         return f", but cannot be told from the tuned logistic booster ({gain})"
 
-    def _equals(self, best: str) -> str:
-        """The models that may be as good."""
+    def _as_good(self, best: str) -> str:
+        """Say which other models may be as good."""
         table = self.differences()
         level = table[(table["reference"] == "best") & (table["verdict"] == "cannot tell")]
         others = [model for model in level["model"] if model != self.yardstick]
         if not others:
             return ""
-        return f"; {_listed(others)} may be as good"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON knows; numbers that are not finite become None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return f"; {join_names(others)} may be as good"

@@ -1,30 +1,45 @@
-"""The models that can be compared, by short names."""
+"""The models that can be compared and fitted, by short names."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
-from toprank.registry import estimator
+from toprank.encoding import TableEncoder
+from toprank.folds import fit_arguments, make_splits, take_rows
+from toprank.registry import ESTIMATORS, estimator
 
-__all__ = ["DEFAULT_MODELS", "MODELS", "YARDSTICK", "Candidate", "make_model", "training_rows"]
+__all__ = [
+    "DEFAULT_MODELS",
+    "MODELS",
+    "YARDSTICK",
+    "Candidate",
+    "find_candidate",
+    "fit_model",
+    "make_model",
+    "training_rows",
+]
 
 YARDSTICK = "yardstick"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that can be asked for by name.
+    """A model that can be chosen by name.
 
     Attributes
     ----------
     estimator : str
         Name of the class in `toprank`.
     summary : str
-        What it is, in a few words.
+        A short description.
     parameters : dict
         Those that differ from the defaults of the class.
     most_negatives : int or None
@@ -97,7 +112,7 @@ DEFAULT_MODELS: tuple[str, ...] = (
 def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) -> Any:
     """Make a model by its short name, ready for any table.
 
-    A method that takes neither categories nor missing cells gets a `TableEncoder` before it, in a
+    A method that takes neither categories nor missing values gets a `TableEncoder` before it, in a
     scikit-learn pipeline whose last step is called ``model``.
 
     Parameters
@@ -106,7 +121,7 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
         A key of `MODELS`, or the name of an estimator of `toprank`.
     random_state : int or None, default=0
     n_jobs : int or None, default=1
-        Threads; None or -1 for all cores.
+        Threads; None and -1 are all cores that this process may use.
 
     Returns
     -------
@@ -119,15 +134,10 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
     >>> [step for step, _ in make_model("ranksvm").steps]
     ['table', 'model']
     """
-    from sklearn.pipeline import Pipeline
-
-    from toprank.encoding import TableEncoder
-
     candidate = find_candidate(name)
     kind = estimator(candidate.estimator)
     given = dict(candidate.parameters)
-    # XGBoost takes None for all cores, scikit-learn's users write -1
-    settings = {"random_state": random_state, "n_jobs": None if n_jobs == -1 else n_jobs}
+    settings = {"random_state": random_state, "n_jobs": n_jobs}
     known = kind._get_param_names()  # type: ignore[attr-defined]
     given |= {key: value for key, value in settings.items() if key in known}
     model = kind(**given)
@@ -138,26 +148,22 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
 
 
 def find_candidate(name: str) -> Candidate:
-    """The candidate of that name; estimators of the registry may be named by their class."""
-    from toprank.registry import ESTIMATORS
-
+    """Return the candidate of that name; estimators of the registry may be named by their class."""
     if name in MODELS:
         return MODELS[name]
     if name in ESTIMATORS:
         limits = [c.most_negatives for c in MODELS.values() if c.estimator == name]
         most = limits[0] if limits else None
         return Candidate(name, f"{name} with its defaults", {}, most)
-    import difflib
-
     near = difflib.get_close_matches(str(name), MODELS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ValueError(f"unknown model {name!r}{hint} Known: {', '.join(MODELS)}")
 
 
 def training_rows(name: str, y: Any, random_state: int = 0) -> np.ndarray | None:
-    """Positions of the rows that a model of limited size is trained on; None for all of them.
+    """Return the positions of the rows that a model of limited size is trained on; None for all of them.
 
-    All positives and a draw of `most_negatives` other rows, in their order.
+    All positives and a sample of `most_negatives` other rows, in their order.
 
     Examples
     --------
@@ -172,5 +178,97 @@ def training_rows(name: str, y: Any, random_state: int = 0) -> np.ndarray | None
     others = np.flatnonzero(~positive)
     if most is None or len(others) <= most:
         return None
-    drawn = np.random.default_rng(random_state).choice(others, most, replace=False)
-    return np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
+    sample = np.random.default_rng(random_state).choice(others, most, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(positive), sample]))
+
+
+def fit_model(
+    name: str,
+    X: Any,
+    y: np.ndarray,
+    *,
+    sample_weight: Any = None,
+    qid: Any = None,
+    time: Any = None,
+    gap: Any = None,
+    folds: int | None = 5,
+    random_state: int = 0,
+    n_jobs: int | None = 1,
+    verbose: int = 0,
+) -> tuple[Any, list[str]]:
+    """Fit a model by its short name, calibrated unless `folds` is None.
+
+    With `time` the calibration is learnt from blocks of time, each scored by a model of the past, so that
+    it allows for how the data change. A method that does not scale learns from all positives and a
+    sample of the others, in the folds and in the end, while the calibration sees all rows.
+
+    Returns
+    -------
+    model : fitted estimator
+    notes : list of str
+        What the user should know.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(300, weights=[0.8], random_state=0)
+    >>> model, notes = fit_model("linear", X, y, folds=2)
+    >>> type(model).__name__, notes
+    ('CalibratedRanker', [])
+    """
+    from toprank.shortlisting import CalibratedRanker
+
+    model, notes = make_model(name, random_state, n_jobs), []
+    sample = training_rows(name, y, random_state)
+    if sample is not None:
+        notes.append(
+            f"{name} does not scale to all rows: it learns from all positives and a sample of the "
+            f"others, {len(sample):,} of {len(y):,} rows"
+        )
+        model = SampledNegatives(model, name, random_state)
+    if time is None and gap is not None:
+        raise ValueError("gap needs time: without it there is no order to keep a distance in")
+    if folds is None:
+        fitted = model.fit(X, y, **fit_arguments(model, sample_weight=sample_weight, qid=qid))
+        return (fitted if sample is None else fitted.model_), notes
+    cv: Any = folds
+    if time is not None:
+        splits = make_splits(y, groups=qid, time=time, gap=gap, n_splits=folds)
+        cv = [(split.train, split.test) for split in splits]
+        notes += splits.notes
+    calibrated = CalibratedRanker(model, cv=cv, random_state=random_state, verbose=verbose)
+    calibrated.fit(X, y, sample_weight, qid)
+    calibrated.cv = folds  # not the rows of each fold: they have no place in a model file
+    if sample is not None:
+        calibrated.estimator, calibrated.estimator_ = model.estimator, calibrated.estimator_.model_
+    return calibrated, notes
+
+
+class SampledNegatives(ClassifierMixin, BaseEstimator):
+    """Fit a model on all positives and a sample of the other rows, as `training_rows` draws them."""
+
+    def __init__(self, estimator: Any = None, name: str = "", random_state: int = 0) -> None:
+        self.estimator = estimator
+        self.name = name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> SampledNegatives:
+        """Sample rows and fit the model."""
+        labels = np.asarray(y)
+        sample = training_rows(self.name, labels, self.random_state)
+        rows = np.arange(len(labels)) if sample is None else sample
+        arguments = fit_arguments(self.estimator, rows=rows, sample_weight=sample_weight, qid=qid)
+        self.model_ = clone(self.estimator).fit(take_rows(X, rows), labels[rows], **arguments)
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "columns_"):
+            if hasattr(self.model_, name):
+                setattr(self, name, getattr(self.model_, name))
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of the model."""
+        return self.model_.decision_function(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

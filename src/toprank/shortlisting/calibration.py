@@ -1,31 +1,192 @@
-"""CalibratedRanker: any ranker, with probabilities and cuts that hold for new rows."""
+"""Calibrated probabilities: an increasing map from scores, bounds, and CalibratedRanker around any ranker."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import BaseRanker
 from toprank.columns import as_frame, is_table
+from toprank.docstrings import fill_docstring
+from toprank.folds import cross_fitted_scores, fit_arguments, scores_of
+from toprank.ranking import descending_order
 from toprank.registry import estimator as registered
-from toprank.shortlisting.cross_fit import cross_fitted_scores, fit_arguments, scores_of
-from toprank.shortlisting.cut import Cut, cut_stairs
-from toprank.shortlisting.probability import METHODS, ProbabilityMap, probability_bounds
-from toprank.shortlisting.staircase import Staircase
+from toprank.shortlisting.counts import (
+    OutOfFoldCounts,
+    effective_rows,
+    lower_share,
+    share_interval,
+    upper_share,
+)
+from toprank.shortlisting.cut import Cut, cut_counts
+from toprank.validation import (
+    PARAMETER_CONSTRAINTS,
+    StrOptions,
+    binary_rows,
+    check_choice,
+    check_scores,
+)
 
-__all__ = ["CalibratedRanker"]
+__all__ = ["CalibratedRanker", "ProbabilityMap", "probability_bounds", "top_calibration"]
+
+METHODS = ("auto", "isotonic", "sigmoid")
+ENOUGH_FOR_ISOTONIC = 100  # rows of the rarer class
+SMALLEST_WINDOW = 4
+NO_KNOTS = np.empty(0)
 
 
-def _explains(self: Any) -> bool:
-    return hasattr(getattr(self, "estimator_", self.estimator), "explain")
+@dataclass(frozen=True)
+class ProbabilityMap:
+    """An increasing function from scores to probabilities.
+
+    Attributes
+    ----------
+    method : {"isotonic", "sigmoid"}
+    slope, intercept : float
+        Of the sigmoid: 1 / (1 + exp(-slope * score - intercept)).
+    knots, values : ndarray
+        Of the isotonic map: straight lines between these points, level beyond them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rising = ProbabilityMap("isotonic", knots=np.array([0.0, 1.0]), values=np.array([0.1, 0.9]))
+    >>> rising(np.array([-5.0, 0.5, 5.0])).tolist()
+    [0.1, 0.5, 0.9]
+    """
+
+    method: str
+    slope: float = 0.0
+    intercept: float = 0.0
+    knots: np.ndarray = field(default_factory=lambda: NO_KNOTS)
+    values: np.ndarray = field(default_factory=lambda: NO_KNOTS)
+
+    def __call__(self, scores: Any) -> np.ndarray:
+        scores = np.asarray(scores, dtype=np.float64)
+        if self.method == "sigmoid":
+            return expit(self.slope * scores + self.intercept)
+        return np.interp(scores, self.knots, self.values)
+
+    @classmethod
+    def learn(cls, counts: OutOfFoldCounts, method: str = "auto") -> ProbabilityMap:
+        """Learn the map from held-out scores.
+
+        ``"auto"`` takes the isotonic map from 100 rows of the rarer class on, the sigmoid below.
+        """
+        if check_choice(method, "method", METHODS) == "auto":
+            rarer = min(counts.effective_positives, counts.effective_negatives)
+            method = "isotonic" if rarer >= ENOUGH_FOR_ISOTONIC else "sigmoid"
+        return _isotonic(counts) if method == "isotonic" else _sigmoid(counts)
 
 
+def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
+    """Fit an isotonic regression with half a row of the other class at each end.
+
+    Isotonic regression gives probability 1 to the run of positives at the top of the list, and 0 to the
+    negatives that end it. Half a negative added at the very top and half a positive at the very bottom turn
+    a run of k into k / (k + 1/2). (The predictors of Vovk and Petej 2014, Venn-Abers predictors, UAI, add a
+    whole row; at the top that is as far below the truth as no row is above it.)
+    """
+    positives, negatives = counts.step_counts()
+    weight = positives + negatives
+    scores = (counts.tops + counts.bottoms) / 2
+    half_row = 0.5 * counts.flagged_squares[-1] / counts.total  # of mean weight
+    scores = np.concatenate([scores, [counts.tops[0], counts.bottoms[-1]]])
+    share = np.concatenate([positives / weight, [0.0, 1.0]])
+    weight = np.concatenate([weight, [half_row, half_row]])
+    model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    model.fit(scores, share, sample_weight=weight)
+    return ProbabilityMap(
+        "isotonic",
+        knots=np.asarray(model.X_thresholds_, dtype=np.float64),
+        values=np.asarray(model.y_thresholds_, dtype=np.float64),
+    )
+
+
+def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
+    """Fit a logistic curve to smoothed labels (Platt 1999), never decreasing.
+
+    With P positives and N negatives the targets are (P + 1) / (P + 2) and 1 / (N + 2): every step counts
+    for the positive class with the weight of its targets and for the negative class with the remainder.
+    """
+    positives, negatives = counts.step_counts()
+    n_positives, n_negatives = counts.effective_positives, counts.effective_negatives
+    high, low = (n_positives + 1) / (n_positives + 2), 1 / (n_negatives + 2)
+    weight = (positives + negatives) / counts.total
+    for_positive = (positives * high + negatives * low) / counts.total
+    scores = (counts.tops + counts.bottoms) / 2
+    centre = float(weight @ scores)
+    spread = float(np.sqrt(weight @ (scores - centre) ** 2))
+    share = float(for_positive.sum())
+    constant = ProbabilityMap("sigmoid", intercept=float(np.log(share) - np.log1p(-share)))
+    if not spread > 0:
+        return constant
+    scaled = np.tile((scores - centre) / spread, 2)[:, None]
+    labels = np.repeat([1, 0], len(scores))
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
+    model.fit(scaled, labels, sample_weight=np.concatenate([for_positive, weight - for_positive]))
+    slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
+    if not slope > 0:
+        return constant
+    return ProbabilityMap(
+        "sigmoid", slope=slope / spread, intercept=intercept - slope * centre / spread
+    )
+
+
+def probability_bounds(
+    counts: OutOfFoldCounts, scores: Any, confidence: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds for the probability of a positive at given scores, if only it rises with the score.
+
+    The rows just below a score have at most its probability, so a lower bound for the mean of any window of
+    them is one for it; the rows just above give an upper bound. Windows of 4, 8, 16, ... rows share the
+    allowed error, and the best bound is taken. Exact for each score, without a model of the curve. (The
+    same device, for all scores at once: Dimitriadis, Duembgen, Henzi, Puke and Ziegel 2023, Biometrika
+    110.)
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    n = counts.n_steps
+    rows = counts.by_steps_flagged("flagged")
+    sums = (rows, counts.by_steps_flagged("positives"), counts.by_steps_flagged("flagged_squares"))
+    typical = counts.flagged_squares[-1] / counts.total
+    n_windows = max(1, int(np.ceil(np.log2(max(rows[-1] / typical / SMALLEST_WINDOW, 1.0)))) + 1)
+    error = (1.0 - confidence) / (2 * n_windows)
+    below = np.searchsorted(-counts.tops, -scores, side="left")  # first step wholly at or below
+    above = np.searchsorted(-counts.bottoms, -scores, side="right")  # steps wholly at or above
+    first, low_at = np.unique(below, return_inverse=True)
+    last, high_at = np.unique(above, return_inverse=True)
+    low, high = np.zeros(len(first)), np.ones(len(last))
+    for k in range(n_windows):
+        size = SMALLEST_WINDOW * 2.0**k * typical * (1 - 1e-12)
+        down = np.minimum(np.searchsorted(rows, rows[first] + size), n)
+        up = np.maximum(np.searchsorted(rows, rows[last] - size, side="right") - 1, 0)
+        low = np.maximum(low, lower_share(*_window(sums, first, down), error))
+        high = np.minimum(high, upper_share(*_window(sums, up, last), error))
+    return low[low_at], high[high_at]
+
+
+def _window(sums: Any, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return effective hits and rows of the steps from `start` to before `end`."""
+    weight, positives, squares = (values[end] - values[start] for values in sums)
+    rows = effective_rows(weight, squares)
+    share = np.divide(positives, weight, out=np.zeros_like(weight), where=weight > 0)
+    return rows * np.clip(share, 0.0, 1.0), rows
+
+
+# -- the ranker -----------------------------------------------------------------------------------
+
+
+@fill_docstring
 class CalibratedRanker(BaseRanker):
     """A ranker with calibrated probabilities, their intervals, and cuts by rate, precision or cost.
 
@@ -46,8 +207,7 @@ class CalibratedRanker(BaseRanker):
         The folds of cross-fitting; see `cross_fitted_scores`.
     random_state : int, RandomState or None, default=0
         Of the folds.
-    verbose : int, default=0
-        Above 0, show a progress bar.
+    %(verbose)s
 
     Attributes
     ----------
@@ -55,8 +215,8 @@ class CalibratedRanker(BaseRanker):
         The ranker, fitted on all rows.
     calibration_ : ProbabilityMap
         From scores to probabilities.
-    staircase_ : Staircase
-        The out-of-fold scores in short.
+    staircase_ : OutOfFoldCounts
+        The out-of-fold scores, as counts above every threshold.
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -78,6 +238,11 @@ class CalibratedRanker(BaseRanker):
     >>> model.cut(precision=0.7).precision_low >= 0.7
     True
     """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **PARAMETER_CONSTRAINTS,
+        "method": [StrOptions(set(METHODS))],
+    }
 
     def __init__(
         self,
@@ -116,8 +281,7 @@ class CalibratedRanker(BaseRanker):
         -------
         self : CalibratedRanker
         """
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        self._validate_params()
         X = as_frame(X) if is_table(X) else X
         inner = self._unfitted()
         arguments = fit_arguments(inner, sample_weight=sample_weight, qid=qid)
@@ -125,36 +289,28 @@ class CalibratedRanker(BaseRanker):
         self._copy_inputs(X)
         positive = self._known_labels(y) > 0
         scores = cross_fitted_scores(
-            inner,
-            X,
-            y,
-            self.cv,
-            sample_weight=sample_weight,
-            qid=qid,
-            groups=groups,
-            final=self.estimator_,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
+            inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
+            final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
+        )  # fmt: skip
         self._calibrate(positive, scores, sample_weight)
         return self
 
     def _calibrate(self, positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> None:
-        """Learn from the rows that were held out."""
+        """Learn probabilities from the rows that were held out."""
         known = ~np.isnan(scores)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[known]
         if not 0 < positive[known].sum() < known.sum():
             raise ValueError("the rows that cv holds out are of one class; probabilities need both")
-        stairs = Staircase.of(positive[known], scores[known], weight)
-        self.calibration_ = ProbabilityMap.learn(stairs, self.method)
-        self.staircase_ = stairs.thinned()
+        counts = OutOfFoldCounts.of(positive[known], scores[known], weight)
+        self.calibration_ = ProbabilityMap.learn(counts, self.method)
+        self.staircase_ = counts.thin()
         self.offset_ = 0.0  # the ranker has subtracted its own
 
     def _unfitted(self) -> Any:
         return registered("GradientBoostingRanker")() if self.estimator is None else self.estimator
 
     def _copy_inputs(self, X: Any) -> None:
-        """What scikit-learn wants to know about the input, from the ranker inside."""
+        """Copy what scikit-learn asks about the input from the ranker inside."""
         classes = getattr(self.estimator_, "classes_", None)
         if classes is None or len(classes) != 2:
             raise ValueError(
@@ -162,8 +318,7 @@ class CalibratedRanker(BaseRanker):
                 "is needed"
             )
         self.classes_ = np.asarray(classes)
-        names = ("n_features_in_", "feature_names_in_")
-        for name in names:
+        for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # a refit may have other columns
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -189,22 +344,11 @@ class CalibratedRanker(BaseRanker):
         accepts = getattr(getattr(self, "estimator_", self._unfitted()), "_accepts_grades", None)
         return accepts is not None and accepts()
 
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
+        return X  # the ranker inside checks them
+
     def _raw_scores(self, X: Any) -> np.ndarray:
         return scores_of(self.estimator_, X)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score rows as the ranker does: above 0 is flagged.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        return self._raw_scores(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class.
@@ -229,7 +373,7 @@ class CalibratedRanker(BaseRanker):
         """Bounds for the probability that a row with this score is a positive.
 
         They assume only that the probability rises with the score
-        (`toprank.shortlisting.probability.probability_bounds`).
+        (`toprank.shortlisting.calibration.probability_bounds`).
 
         Parameters
         ----------
@@ -240,7 +384,12 @@ class CalibratedRanker(BaseRanker):
         -------
         low, high : ndarray of shape (n_rows,)
         """
-        scores = self.decision_function(X)
+        return self._probability_interval(self.decision_function(X), confidence)
+
+    def _probability_interval(
+        self, scores: np.ndarray, confidence: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bounds of `probability_interval` for scores."""
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
         low, high = probability_bounds(self.staircase_, scores, confidence)
@@ -254,28 +403,28 @@ class CalibratedRanker(BaseRanker):
         fpr: float | None = None,
         precision: float | None = None,
         cost: Any = None,
-        population: float | None = None,
-        confidence: float = 0.95,
-        n_resamples: int = 1000,
-        random_state: Any = 0,
+        **options: Any,
     ) -> Cut:
-        """Choose a cut from the out-of-fold scores; see `toprank.choose_cut`."""
-        check_is_fitted(self)
-        return cut_stairs(
-            self.staircase_,
-            budget=budget,
-            fpr=fpr,
-            precision=precision,
-            cost=cost,
-            population=population,
-            confidence=confidence,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
+        """Choose a cut from the out-of-fold scores, as `toprank.choose_cut` does.
 
-    @available_if(_explains)
+        Parameters
+        ----------
+        budget, fpr, precision, cost : optional
+            Exactly one of them.
+        **options
+            `population`, `confidence`, `n_resamples` and `random_state` of `choose_cut`.
+
+        Returns
+        -------
+        cut : Cut
+        """
+        check_is_fitted(self)
+        targets = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost}
+        return cut_counts(self.staircase_, **targets, **options)
+
+    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "explain"))
     def explain(self, X: Any) -> pd.DataFrame:
-        """Say why rows have their scores, as the ranker does."""
+        """Explain the scores of rows, as the ranker does."""
         check_is_fitted(self)
         return self.estimator_.explain(X)
 
@@ -283,3 +432,58 @@ class CalibratedRanker(BaseRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._unfitted()).input_tags
         return tags
+
+
+# -- a check --------------------------------------------------------------------------------------
+
+
+def top_calibration(
+    y_true: Any,
+    probability: Any,
+    k: Any = (50, 100, 200),
+    *,
+    scores: Any = None,
+    confidence: float = 0.95,
+    pos_label: Any = None,
+) -> pd.DataFrame:
+    """Compare the predicted with the observed rate of positives in the top of the list.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_rows,)
+    probability : array of shape (n_rows,)
+    k : int or sequence of int, default=(50, 100, 200)
+        Lengths of the list; those longer than the data are left out.
+    scores : array of shape (n_rows,), optional
+        What the list is ranked by; by default the probabilities themselves.
+    confidence : float, default=0.95
+    pos_label : label, optional
+
+    Returns
+    -------
+    table : DataFrame
+        One line for each length: `k`, `predicted` (mean probability), `observed` (share of positives)
+        with `observed_low` and `observed_high`, and `agrees`, whether the prediction lies in between.
+
+    Examples
+    --------
+    >>> from toprank.shortlisting import top_calibration
+    >>> top_calibration([1, 1, 0, 0], [0.9, 0.8, 0.2, 0.1], k=2)[["predicted", "observed"]]
+       predicted  observed
+    0       0.85       1.0
+    """
+    rows = binary_rows(y_true, probability, None, pos_label)
+    if rows.scores.min() < 0 or rows.scores.max() > 1:
+        raise ValueError("probability must lie between 0 and 1")
+    order = descending_order(rows.scores if scores is None else check_scores(scores))
+    hits = np.cumsum(rows.positive[order])
+    predicted = np.cumsum(rows.scores[order], dtype=np.float64)
+    found = []
+    for length in np.atleast_1d(k).tolist():
+        if not 1 <= length <= len(order):
+            continue
+        low, high = share_interval(float(hits[length - 1]), length, confidence)
+        mean = predicted[length - 1] / length
+        found.append((int(length), mean, hits[length - 1] / length, low, high, low <= mean <= high))
+    names = ["k", "predicted", "observed", "observed_low", "observed_high", "agrees"]
+    return pd.DataFrame(found, columns=names)

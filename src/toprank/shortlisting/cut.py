@@ -1,26 +1,37 @@
 """Where to cut a ranked list: by budget, false positive rate, precision or cost.
 
-All rules look at rows whose labels are known and whose scores the model could not have learnt by heart:
-held out, or cross-fitted (`cross_fitted_scores`). What they promise holds for new rows from the same source,
-scored by the same model; scores of the training rows themselves make every promise void.
+All rules need labelled rows that the model was not trained on: held out, or cross-fitted
+(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model;
+with scores of the training rows themselves no promise holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from toprank.shortlisting.bounds import effective_rows, share_interval
-from toprank.shortlisting.costs import Costs, optimism
-from toprank.shortlisting.cut_rules import RULES, inside, positive_number
-from toprank.shortlisting.staircase import Staircase
-from toprank.validation import binary_rows
+from toprank.formatting import to_jsonable
+from toprank.shortlisting.counts import (
+    OutOfFoldCounts,
+    effective_rows,
+    lower_share,
+    probability_at_least,
+    probability_at_most,
+    share_interval,
+    upper_share,
+)
+from toprank.validation import binary_rows, check_share
 
-__all__ = ["Cut", "choose_cut", "cut_stairs"]
+__all__ = ["Costs", "Cut", "Optimism", "choose_cut", "cut_counts", "optimism"]
+
+LENGTH_RATIO = 1.1  # between the list lengths that the precision rule tries
+BOOTSTRAP_STEPS = 2_000  # of the counts that are resampled
+BLOCK_SIZE = 2_000_000  # numbers in one block of resamples
 
 
 @dataclass(frozen=True)
@@ -28,20 +39,20 @@ class Cut:
     """A threshold and what to expect of the rows above it.
 
     All counts are on the scale of `population` rows. Each figure has an interval, `_low` to `_high`, at
-    the confidence asked for.
+    the given confidence.
 
     Attributes
     ----------
     rule : {"budget", "fpr", "precision", "cost"}
     target : float or dict
-        What was asked for.
+        The given target.
     threshold : float
         Rows with a score above it are flagged: half-way between two neighbouring scores, so that
         ties are never split. Infinite when nothing (or, negative, everything) is flagged.
     reached : bool
         Whether the rule could be met; if not, nothing is flagged and `guarantee` says why.
     guarantee : str
-        What holds for new rows, in words.
+        A sentence on what holds for new rows.
     n_flagged, precision, recall, false_positive_rate, false_alarms : float
         Estimates; the precision of an empty list is NaN.
     expected_cost : float or None
@@ -75,13 +86,12 @@ class Cut:
     guarantee: str = ""
 
     def flags(self, scores: Any) -> np.ndarray:
-        """Which scores lie above the threshold."""
+        """Return which scores lie above the threshold."""
         return np.asarray(scores) > self.threshold
 
     def as_dict(self) -> dict[str, Any]:
-        """The cut as plain JSON data; what is infinite or NaN becomes None."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {k: None if _not_finite(v) else v for k, v in plain.items()}
+        """Return the cut as JSON data; what is infinite or NaN becomes None."""
+        return to_jsonable({field.name: getattr(self, field.name) for field in fields(self)})
 
 
 def choose_cut(
@@ -112,17 +122,17 @@ def choose_cut(
     budget : float, optional
         Rows that can be checked out of every `population` rows. The longest list within it is taken.
     fpr : float, optional
-        With the asked confidence, the false positive rate on new rows is at most this. Of n
+        With the given confidence, the false positive rate on new rows is at most this. Of n
         negatives, m may lie above the threshold if P(Binomial(n, fpr) <= m) <= 1 - confidence (the
         umbrella algorithm of Tong, Feng and Li 2018, Science Advances 4): exact, whatever
         the distribution of the scores.
     precision : float, optional
-        With the asked confidence, at least this share of the list is right, although the cut is
+        With the given confidence, at least this share of the list is right, although the cut is
         searched. Lists of lengths fixed beforehand (each a tenth longer than the last) are
         tested from the shortest on by an exact binomial test; the error allowed is shared out
         among them, and a test that succeeds hands its share on to the next (the fallback
         procedure, Wiens and Dmitrienko 2005, J. Biopharmaceutical Statistics 15), so that the
-        error over all of them stays within what was asked. The longest list that passes is taken.
+        error over all of them stays within 1 - `confidence`. The longest list that passes is taken.
     cost : pair, triple or mapping, optional
         Cost of a false alarm, cost of a miss and, optionally, gain of a hit; or a mapping with the
         keys ``false_alarm``, ``miss`` and ``gain``. The cheapest cut is taken. The figures are
@@ -150,7 +160,7 @@ def choose_cut(
     correction (the cut does not look at labels); for `fpr` the upper bound of the false positive rate, for
     `precision` the lower bound of the precision are the promised ones; for `cost` they are shifted by
     the optimism (Noma et al. 2021, Statistics in Medicine 40). With cross-fitted scores each is
-    approximate in one more way: the models of the folds stand for the final one.
+    approximate in one more way: the models of the folds take the place of the final one.
 
     Examples
     --------
@@ -166,56 +176,45 @@ def choose_cut(
     with 95% confidence at most 1% of new negatives are flagged
     """
     rows = binary_rows(y_true, scores, sample_weight, pos_label)
-    stairs = Staircase.of(rows.positive, rows.scores, rows.weight)
-    return cut_stairs(
-        stairs,
-        budget=budget,
-        fpr=fpr,
-        precision=precision,
-        cost=cost,
-        population=population,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
+    return cut_counts(
+        OutOfFoldCounts.of(rows.positive, rows.scores, rows.weight),
+        budget=budget, fpr=fpr, precision=precision, cost=cost, population=population,
+        confidence=confidence, n_resamples=n_resamples, random_state=random_state,
+    )  # fmt: skip
 
 
-def cut_stairs(
-    stairs: Staircase,
+def cut_counts(
+    counts: OutOfFoldCounts,
     *,
-    budget: float | None = None,
-    fpr: float | None = None,
-    precision: float | None = None,
-    cost: Any = None,
     population: float | None = None,
     confidence: float = 0.95,
     n_resamples: int = 1000,
     random_state: Any = 0,
+    **targets: Any,
 ) -> Cut:
-    """What `choose_cut` does, from a `Staircase`."""
-    asked = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost}
-    given = [name for name, value in asked.items() if value is not None]
-    if len(given) != 1:
+    """Choose a cut from counts, by exactly one of the `targets` budget, fpr, precision and cost."""
+    given = [name for name, value in targets.items() if value is not None]
+    if len(given) != 1 or given[0] not in RULES:
         raise ValueError(
             "give exactly one of budget, fpr, precision and cost to choose the cut by; "
             f"got {', '.join(given) if given else 'none'}"
         )
     (rule,) = given
-    error = 1.0 - inside(confidence, "confidence")
-    size = stairs.total if population is None else positive_number(population, "population")
-    target, choice = RULES[rule](stairs, asked[rule], error, size)
-    figures = _figures(stairs, choice.steps, size, confidence)
-    figures |= dict(choice.bounds or {})
+    error = 1.0 - _check_inside(confidence, "confidence")
+    size = counts.total if population is None else _check_rows(population, "population")
+    choice = RULES[rule](counts, targets[rule], error, size)
+    figures = _figures(counts, choice.steps, size, confidence) | dict(choice.bounds or {})
     if rule == "cost":
-        costs = Costs.of(target)
-        shift = optimism(stairs, costs, n_resamples=n_resamples, random_state=random_state)
-        figures = _corrected(stairs, choice.steps, size, figures, costs, shift, error)
+        costs = Costs.of(choice.target)
+        found = optimism(counts, costs, n_resamples=n_resamples, random_state=random_state)
+        figures = _corrected(figures, found)
+        figures |= _expected_cost(counts, choice.steps, size, costs, found, error)
     return Cut(
         rule=rule,
-        target=target,
+        target=choice.target,
         confidence=float(confidence),
         reached=choice.reached,
-        threshold=stairs.threshold(choice.steps),
+        threshold=counts.threshold(choice.steps),
         population=size,
         guarantee=choice.guarantee,
         **_with_false_alarms(figures),
@@ -225,59 +224,57 @@ def cut_stairs(
 # -- what to expect of a cut ----------------------------------------------------------------------
 
 
-def _figures(stairs: Staircase, steps: int, size: float, confidence: float) -> dict[str, float]:
-    """Estimates and intervals at a fixed cut."""
-    positives = float(stairs.above("positives")[steps])
-    negatives = float(stairs.above("negatives")[steps])
-    squares = float(
-        stairs.above("positive_squares")[steps] + stairs.above("negative_squares")[steps]
+def _figures(
+    counts: OutOfFoldCounts, steps: int, size: float, confidence: float
+) -> dict[str, float]:
+    """Return estimates and intervals at a fixed cut."""
+    positives, negatives, squares = (
+        float(counts.by_steps_flagged(name)[steps])
+        for name in ("positives", "negatives", "flagged_squares")
     )
-    flagged, total = positives + negatives, stairs.total
-    total_squares = float(stairs.flagged_squares[-1])
+    flagged, total = positives + negatives, counts.total
+    n_flagged = float(effective_rows(flagged, squares))
     shares = {
-        "n_flagged": (flagged / total, float(effective_rows(total, total_squares))),
-        "precision": (
-            positives / flagged if flagged else math.nan,
-            float(effective_rows(flagged, squares)),
-        ),
-        "recall": (positives / stairs.total_positives, stairs.effective_positives),
-        "false_positive_rate": (negatives / stairs.total_negatives, stairs.effective_negatives),
+        "n_flagged": (flagged / total, float(effective_rows(total, counts.flagged_squares[-1]))),
+        "precision": (positives / flagged if flagged else math.nan, n_flagged),
+        "recall": (positives / counts.total_positives, counts.effective_positives),
+        "false_positive_rate": (negatives / counts.total_negatives, counts.effective_negatives),
     }
     figures: dict[str, float] = {}
-    certain = steps in (0, stairs.n_steps)  # nothing and everything need no estimate
+    certain = steps in (0, counts.n_steps)  # nothing and everything need no estimate
     for name, (share, n) in shares.items():
-        low, high = (share, share) if certain else share_interval(share * n, n, confidence)
-        if name == "precision":
-            hits = 0.0 if math.isnan(share) else share * n
-            low, high = share_interval(hits, n, confidence)
+        if certain and name != "precision":
+            low, high = share, share
+        else:
+            low, high = share_interval(0.0 if math.isnan(share) else share * n, n, confidence)
         figures |= {name: share, f"{name}_low": low, f"{name}_high": high}
     for name in ("n_flagged", "n_flagged_low", "n_flagged_high"):
         figures[name] *= size
     return figures
 
 
-def _corrected(
-    stairs: Staircase,
-    steps: int,
-    size: float,
-    figures: dict[str, float],
-    costs: Costs,
-    shift: Mapping[str, Any],
-    error: float,
-) -> dict[str, float]:
-    """Figures of a searched cut, moved by the mean optimism of the search and kept within bounds."""
+def _corrected(figures: dict[str, float], found: Optimism) -> dict[str, float]:
+    """Subtract the mean optimism of the search from the shares."""
     corrected = dict(figures)
     for name in ("precision", "recall", "false_positive_rate"):
         for key in (name, f"{name}_low", f"{name}_high"):
-            corrected[key] = float(np.clip(figures[key] - shift[name], 0.0, 1.0))
-    scale = size / stairs.total
-    apparent = float(costs.totals(stairs.above("positives"), stairs.above("negatives"))[steps])
-    low, high = np.quantile(shift["apparent"], [error / 2, 1 - error / 2])
-    centre = apparent - shift["cost"]
-    corrected["expected_cost"] = centre * scale
-    corrected["expected_cost_low"] = float(centre + low - apparent) * scale
-    corrected["expected_cost_high"] = float(centre + high - apparent) * scale
+            corrected[key] = float(np.clip(figures[key] - getattr(found, name), 0.0, 1.0))
     return corrected
+
+
+def _expected_cost(
+    counts: OutOfFoldCounts, steps: int, size: float, costs: Costs, found: Optimism, error: float
+) -> dict[str, float]:
+    """Return the cost of a searched cut, less the optimism of the search, with its interval."""
+    scale = size / counts.total
+    apparent = float(_Flagged.of(counts).costs(costs)[0, steps])
+    expected = apparent - found.cost
+    low, high = np.quantile(found.apparent_costs, [error / 2, 1 - error / 2])
+    return {
+        "expected_cost": expected * scale,
+        "expected_cost_low": float(expected + low - apparent) * scale,
+        "expected_cost_high": float(expected + high - apparent) * scale,
+    }
 
 
 def _with_false_alarms(figures: dict[str, float]) -> dict[str, float]:
@@ -291,5 +288,354 @@ def _with_false_alarms(figures: dict[str, float]) -> dict[str, float]:
     }
 
 
-def _not_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+# -- rules ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule decides: the target as read, how many steps, and bounds from its own mathematics."""
+
+    target: Any
+    steps: int
+    guarantee: str
+    reached: bool = True
+    bounds: Mapping[str, float] | None = None
+
+
+def _cut_by_budget(counts: OutOfFoldCounts, budget: Any, error: float, size: float) -> Choice:
+    """Take the longest list within the budget."""
+    wanted = _check_rows(budget, "budget")
+    if wanted > size:
+        raise ValueError(
+            f"the budget of {wanted:g} is larger than the {size:g} rows that it is to be spent on; "
+            "every row would be checked"
+        )
+    room = wanted / size * counts.total * (1 + 1e-12)
+    steps = int(np.searchsorted(counts.flagged, room, side="right"))
+    if steps == 0:
+        text = (
+            f"nothing is flagged: the {counts.flagged[0] * size / counts.total:g} rows at the top "
+            f"of the list have equal scores and are more than the budget of {wanted:g}"
+        )
+        return Choice(wanted, 0, text, reached=False)
+    text = (
+        f"of {size:g} new rows about {wanted:g} are flagged, as far as they resemble those the cut "
+        "was chosen on; to keep to the budget exactly, take the first rows of each list"
+    )
+    return Choice(wanted, steps, text)
+
+
+def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) -> Choice:
+    """Take the longest list whose false positive rate is low enough with confidence."""
+    rate = _check_inside(fpr, "fpr")
+    n = counts.effective_negatives
+    share = counts.by_steps_flagged("negatives") / counts.total_negatives
+    allowed = np.flatnonzero(probability_at_most(share * n, n, rate) <= error)
+    if not len(allowed):
+        needed = math.ceil(math.log(error) / math.log1p(-rate))
+        text = (
+            f"nothing is flagged: {n:g} negatives are too few to promise a false positive rate of "
+            f"{_percent(rate)} with {_percent(1 - error)} confidence; {needed} are needed"
+        )
+        return Choice(rate, 0, text, reached=False)
+    steps = int(allowed[-1])
+    if steps == 0:
+        text = (
+            f"nothing is flagged: the {share[1] * counts.total_negatives:g} negatives among the rows "
+            f"at the top of the list, which have equal scores, are too many for a false positive rate "
+            f"of {_percent(rate)}"
+        )
+        return Choice(rate, 0, text, reached=False)
+    bound = float(upper_share(share[steps] * n, n, error))
+    text = f"with {_percent(1 - error)} confidence at most {_percent(rate)} of new negatives are flagged"
+    return Choice(rate, steps, text, bounds={"false_positive_rate_high": min(bound, rate)})
+
+
+def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, size: float) -> Choice:
+    """Take the longest list whose precision is high enough with confidence, over all lists tried."""
+    share = _check_inside(precision, "precision")
+    lengths = effective_rows(counts.flagged, counts.flagged_squares)
+    hits = lengths * counts.positives / counts.flagged
+    tried = tried_lists(lengths, share, error)
+    passed, allowed = fallback_tests(hits[tried], lengths[tried], share, error)
+    if not passed.any():
+        nearest = int(np.argmax(lower_share(hits, lengths, error)))
+        text = (
+            f"nothing is flagged: no list reaches a precision of {_percent(share)} with "
+            f"{_percent(1 - error)} confidence; the first {counts.flagged[nearest]:g} of "
+            f"{counts.total:g} rows come nearest, with {_percent(hits[nearest] / lengths[nearest])} right"
+        )
+        return Choice(share, 0, text, reached=False)
+    last = int(np.flatnonzero(passed)[-1])
+    step = int(tried[last])
+    bound = float(lower_share(hits[step], lengths[step], allowed[last]))
+    text = (
+        f"with {_percent(1 - error)} confidence at least {_percent(share)} of the rows flagged among "
+        "new ones are positives"
+    )
+    return Choice(share, step + 1, text, bounds={"precision_low": max(bound, share)})
+
+
+def tried_lists(lengths: np.ndarray, share: float, error: float) -> np.ndarray:
+    """Return the steps after which lists are tested: fixed by the lengths, never by the labels.
+
+    The shortest is one that would pass if every row of it were a positive.
+    """
+    shortest = math.log(error) / math.log(share)
+    n_tried = max(0, math.ceil(math.log(max(lengths[-1] / shortest, 1.0), LENGTH_RATIO))) + 1
+    wanted = np.ceil(shortest * LENGTH_RATIO ** np.arange(n_tried) - 1e-9)
+    ends = np.searchsorted(lengths, np.append(wanted, lengths[-1]) * (1 + 1e-12), side="right") - 1
+    ends = np.unique(ends[ends >= 0])
+    return ends[lengths[ends] >= shortest * (1 - 1e-12)]
+
+
+def fallback_tests(
+    hits: np.ndarray, lengths: np.ndarray, share: float, error: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which lists pass, and the error allowed to each: an equal part, and what the last one passed on.
+
+    Given the scores, the hits of a list are a sum of independent draws whose mean probability is the
+    precision. Beyond one more than their mean, such a sum exceeds a number less often than a binomial
+    (Hoeffding 1956, Annals of Mathematical Statistics 27), so its tail is a valid p-value there.
+    """
+    passed, allowed = np.zeros(len(hits), dtype=bool), np.zeros(len(hits))
+    p_values = probability_at_least(hits, lengths, share)
+    passed_on = 0.0
+    for k in range(len(hits)):
+        allowed[k] = passed_on + error / len(hits)
+        passed[k] = p_values[k] <= allowed[k] and hits[k] >= lengths[k] * share + 1
+        passed_on = allowed[k] if passed[k] else 0.0
+    return passed, allowed
+
+
+def _cut_by_cost(counts: OutOfFoldCounts, cost: Any, error: float, size: float) -> Choice:
+    """Take the cheapest list."""
+    costs = Costs.of(cost)
+    text = (
+        "no promise: the cut is the cheapest on the rows given, and the figures are corrected for "
+        "having been chosen as such"
+    )
+    return Choice(asdict(costs), cheapest_cut(counts, costs), text)
+
+
+RULES: dict[str, Callable[[OutOfFoldCounts, Any, float, float], Choice]] = {
+    "budget": _cut_by_budget,
+    "fpr": _cut_by_fpr,
+    "precision": _cut_by_precision,
+    "cost": _cut_by_cost,
+}
+
+
+# -- costs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a false alarm and a miss cost and what a hit gains."""
+
+    false_alarm: float
+    miss: float
+    gain: float = 0.0
+
+    @classmethod
+    def of(cls, cost: Any) -> Costs:
+        """Read costs from a pair, a triple or a mapping.
+
+        Examples
+        --------
+        >>> Costs.of((5, 100))
+        Costs(false_alarm=5.0, miss=100.0, gain=0.0)
+        """
+        names = [field.name for field in fields(cls)]
+        if isinstance(cost, Mapping):
+            given = dict(cost)
+        elif np.ndim(cost) == 1 and len(cost) in (2, 3):
+            given = dict(zip(names, cost, strict=False))
+        else:
+            raise ValueError(
+                "cost must be (cost of a false alarm, cost of a miss) or (false alarm, miss, gain "
+                f"of a hit), got {cost!r}"
+            )
+        if not {"false_alarm", "miss"} <= set(given) <= set(names):
+            raise ValueError(
+                "cost must name false_alarm and miss, and may name gain; "
+                f"got {', '.join(map(str, given)) or 'nothing'}"
+            )
+        return cls(**{name: _check_amount(value, name) for name, value in given.items()})
+
+    def __post_init__(self) -> None:
+        if self.miss + self.gain <= 0:
+            raise ValueError("a miss must cost, or a hit gain, something; else flag nothing")
+
+    def totals(self, positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
+        """Return the cost of each cut, from the weights of the classes above it (the last: of all)."""
+        missed = positives[..., -1:] - positives
+        return self.false_alarm * negatives + self.miss * missed - self.gain * positives
+
+
+@dataclass(frozen=True)
+class _Flagged:
+    """Weights of the classes that each cut flags: one line for each list, from no step to all."""
+
+    positives: np.ndarray
+    negatives: np.ndarray
+
+    @classmethod
+    def of(cls, counts: OutOfFoldCounts) -> _Flagged:
+        """Return the counts as one line."""
+        sums = (counts.by_steps_flagged(name) for name in ("positives", "negatives"))
+        return cls(*(values[None, :] for values in sums))
+
+    @classmethod
+    def draw(cls, counts: OutOfFoldCounts, n_resamples: int, random: Any) -> _Flagged:
+        """Draw resamples that hold both classes.
+
+        The rows of a step are drawn as a Poisson number of rows of the step's mean weight.
+        """
+        sums = []
+        for name in ("positive", "negative"):
+            weight = np.diff(getattr(counts, f"{name}s"), prepend=0.0)
+            squares = np.diff(getattr(counts, f"{name}_squares"), prepend=0.0)
+            some = (weight > 0) & (squares > 0)
+            each = np.divide(squares, weight, out=np.zeros_like(weight), where=some)
+            rows = np.divide(weight, each, out=np.zeros_like(weight), where=some)
+            drawn = random.poisson(rows, size=(n_resamples, len(rows))) * each
+            sums.append(np.pad(np.cumsum(drawn, axis=1), ((0, 0), (1, 0))))
+        both = (sums[0][:, -1] > 0) & (sums[1][:, -1] > 0)
+        return cls(sums[0][both], sums[1][both])
+
+    def costs(self, costs: Costs) -> np.ndarray:
+        """Return the cost of each cut of each list."""
+        return costs.totals(self.positives, self.negatives)
+
+    def shares(self, lists: Any, cuts: np.ndarray) -> dict[str, np.ndarray]:
+        """Return precision, recall and false positive rate of cuts of lists."""
+        positives, negatives = self.positives[lists, cuts], self.negatives[lists, cuts]
+        flagged = positives + negatives
+        precision = np.full(len(cuts), np.nan)
+        np.divide(positives, flagged, out=precision, where=flagged > 0)
+        return {
+            "precision": precision,
+            "recall": positives / self.positives[lists, -1],
+            "false_positive_rate": negatives / self.negatives[lists, -1],
+        }
+
+
+def cheapest_cut(counts: OutOfFoldCounts, costs: Costs) -> int:
+    """Return how many steps to flag; of equally cheap cuts the shortest list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = OutOfFoldCounts.of(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
+    >>> cheapest_cut(counts, Costs(1.0, 5.0)), cheapest_cut(counts, Costs(5.0, 1.0))
+    (3, 1)
+    """
+    return int(_first_minimum(_Flagged.of(counts).costs(costs))[0])
+
+
+def _first_minimum(costs: np.ndarray) -> np.ndarray:
+    """Return the first of the lowest costs of each line, equal but for rounding."""
+    slack = 1e-12 * np.abs(costs).max(axis=1, keepdims=True, initial=0.0)
+    return np.argmax(costs <= costs.min(axis=1, keepdims=True) + slack, axis=1)
+
+
+@dataclass(frozen=True)
+class Optimism:
+    """By how much the figures of the cheapest cut flatter it.
+
+    Attributes
+    ----------
+    precision, recall, false_positive_rate, cost : float
+        Means over the resamples.
+    apparent_costs : ndarray
+        Cost of the original cut on each resample.
+    """
+
+    precision: float
+    recall: float
+    false_positive_rate: float
+    cost: float
+    apparent_costs: np.ndarray
+
+
+def optimism(
+    counts: OutOfFoldCounts, costs: Costs, *, n_resamples: int = 1000, random_state: Any = 0
+) -> Optimism:
+    """Return the optimism of searching the cheapest cut, by the bootstrap.
+
+    Each resample chooses its own cheapest cut. A figure of that cut on the resample, less the same figure
+    on the rows themselves, is the optimism of the search (Efron 1983, JASA 78).
+    """
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
+    random = check_random_state(random_state)
+    counts = counts.thin(BOOTSTRAP_STEPS)
+    block = max(1, BLOCK_SIZE // (counts.n_steps + 1))
+    blocks = [
+        _search_resamples(
+            counts, costs, _Flagged.draw(counts, min(block, n_resamples - start), random)
+        )
+        for start in range(0, n_resamples, block)
+    ]
+    found = {name: np.concatenate([part[name] for part in blocks]) for name in blocks[0]}
+    apparent = found.pop("apparent_costs")
+    if not len(apparent):
+        raise ValueError(
+            "no resample holds both classes; there are too few rows to correct a search"
+        )
+    known = {name: values[~np.isnan(values)] for name, values in found.items()}
+    means = {name: float(v.mean()) if len(v) else 0.0 for name, v in known.items()}
+    return Optimism(**means, apparent_costs=apparent)
+
+
+def _search_resamples(
+    counts: OutOfFoldCounts, costs: Costs, drawn: _Flagged
+) -> dict[str, np.ndarray]:
+    """Choose the cheapest cut of each resample and compare its figures there with those on the rows."""
+    original = _Flagged.of(counts)
+    original_costs, drawn_costs = original.costs(costs), drawn.costs(costs)
+    cuts, resamples = _first_minimum(drawn_costs), np.arange(len(drawn_costs))
+    # resamples differ in size: costs are compared for as many rows as there are
+    drawn_costs *= counts.total / (drawn.positives[:, -1:] + drawn.negatives[:, -1:])
+    there, here = drawn.shares(resamples, cuts), original.shares(0, cuts)
+    return {
+        "apparent_costs": drawn_costs[:, _first_minimum(original_costs)[0]],
+        "cost": drawn_costs[resamples, cuts] - original_costs[0, cuts],
+        **{name: there[name] - here[name] for name in here},
+    }
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def _check_inside(value: Any, name: str) -> float:
+    number = check_share(value, name)
+    if number >= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+    return number
+
+
+def _check_rows(value: Any, name: str) -> float:
+    number = _as_number(value)
+    if not 0 < number < math.inf or isinstance(value, (bool, str)):
+        raise ValueError(f"{name} must be a number of rows above 0, got {value!r}")
+    return number
+
+
+def _check_amount(value: Any, name: str) -> float:
+    number = _as_number(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"the cost {name!r} must be a number of at least 0, got {value!r}")
+    return number
+
+
+def _as_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"

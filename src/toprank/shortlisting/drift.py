@@ -1,10 +1,10 @@
-"""Do new rows look like the training rows?
+"""Drift: whether new rows look like the training rows.
 
-Each column is compared with the training summary, and so are the scores. Two measures, both with an allowance
-for chance, so that a small table does not cry wolf:
+Each column is compared with the training summary, and so are the scores. Two measures, both corrected for
+sampling noise:
 
 - the population stability index, sum over bins of (new - old) ln(new / old), over tenths of a column of
-  numbers or its categories, missing cells apart. Without drift it is about (1/n + 1/m) times a chi-squared
+  numbers or its categories, missing values apart. Without drift it is about (1/n + 1/m) times a chi-squared
   variable with one degree of freedom less than bins, for n new and m training rows (Yurdakul and Naranjo 2020,
   Journal of Risk Model Validation 14). By custom above 0.1 is a moderate and above 0.25 a large shift;
   here it must also exceed what chance gives in one of 1,000 tables (over all columns together).
@@ -14,17 +14,16 @@ for chance, so that a small table does not cry wolf:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2, kstwobign
 
-from toprank.columns import as_frame, is_table
-from toprank.shortlisting.baseline import column_names
-from toprank.shortlisting.bounds import share_interval
-from toprank.shortlisting.cross_fit import scores_of
+from toprank.folds import make_indexable, scores_of
+from toprank.shortlisting.counts import share_interval
+from toprank.shortlisting.reasons import column_names, get_column
 
 __all__ = ["LARGE", "MODERATE", "Drift", "drift"]
 
@@ -32,7 +31,7 @@ MODERATE, LARGE = 0.1, 0.25
 LARGE_SCORES = 0.5
 FALSE_ALARM = 1e-3  # chance of any warning at all on a table that has not drifted
 N_BINS = 10
-LEAST_UNSEEN = 0.01  # share of unseen categories that is worth a word
+MIN_UNSEEN = 0.01  # share of unseen categories that is reported
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class Drift:
     ----------
     columns : list of dict
         One for each column: `name`, `kind`, `psi`, `psi_allowed` (what chance explains), `ks` and
-        `ks_p_value` (None for categories), `missing` and `missing_training`, `unseen` (share of cells of
-        categories that training did not have; None where that is not known) and `drift`: "none",
+        `ks_p_value` (None for categories), `missing` and `missing_training`, `unseen` (share of values whose
+        category training did not have; None where that is not known) and `drift`: "none",
         "moderate" or "large".
     scores : dict or None
         The same of the scores.
     warnings : list of str
-        What is wrong, in words, the worst first; empty when nothing is.
+        What has changed, the worst first; empty when nothing has.
     n_rows : int
     """
 
@@ -63,21 +62,16 @@ class Drift:
         return bool(self.warnings)
 
     def table(self) -> pd.DataFrame:
-        """The columns as a table, the largest index first."""
+        """Return the columns as a table, the largest index first."""
         table = pd.DataFrame(self.columns)
         return table.sort_values("psi", ascending=False, ignore_index=True) if len(table) else table
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "n_rows": self.n_rows,
-            "columns": self.columns,
-            "scores": self.scores,
-            "warnings": self.warnings,
-        }
+        """Return JSON data: `n_rows`, `columns`, `scores` and `warnings`."""
+        return asdict(self)
 
 
-def drift(model_or_summary: Any, X: Any) -> Drift:
+def drift(model_or_summary: Any, X: Any, *, scores: Any = None) -> Drift:
     """Compare new rows with the training rows.
 
     Parameters
@@ -87,6 +81,8 @@ def drift(model_or_summary: Any, X: Any) -> Drift:
         (`toprank.persistence.summarise`).
     X : array, sparse matrix or table
         New rows.
+    scores : array of shape (n_rows,), optional
+        The model's scores of the rows where they are known, so that they are not computed again.
 
     Returns
     -------
@@ -120,38 +116,36 @@ def drift(model_or_summary: Any, X: Any) -> Drift:
             "the model has no training summary to compare with: save it with its training rows "
             "(toprank.save(model, path, X, y)) and load it, or give toprank.persistence.summarise(...)"
         )
-    X = as_frame(X) if is_table(X) else X if hasattr(X, "shape") else np.asarray(X)
+    X = make_indexable(X)
     n_rows = int(X.shape[0])
+    if n_rows == 0:
+        return Drift([], None, [], 0)
     known = summary["columns"]
     error = FALSE_ALARM / (2 * (len(known) + 1))  # two tests of each column, and the scores
-    names = column_names(X) if known else []
-    columns, words = [], []
-    if n_rows:
-        for column in known:
-            if column["name"] not in names:
-                words.append((np.inf, f"column {column['name']!r} is not there"))
-                continue
-            cells = _cells(X, names.index(column["name"]))
-            categories = _categories(model, column["name"])
-            found = _compare(column, cells, summary["n_rows"], error, categories)
-            columns.append(found)
-            words += _words(found, error, n_rows)
-    scores = None
-    if model is not None and n_rows:
-        scores, more = _compare_scores(summary, scores_of(model, X), error)
-        words += more
-    words.sort(key=lambda one: -one[0])
-    return Drift(columns, scores, [text for _, text in words], n_rows)
-
-
-def _cells(X: Any, j: int) -> pd.Series:
-    if isinstance(X, pd.DataFrame):
-        return X.iloc[:, j].reset_index(drop=True)
-    return pd.Series(X[:, [j]].toarray().ravel() if hasattr(X, "tocsc") else X[:, j])
+    places = {name: j for j, name in enumerate(column_names(X))} if known else {}
+    columns, warnings = [], []
+    for column in known:
+        if column["name"] not in places:
+            warnings.append((np.inf, f"column {column['name']!r} is missing"))
+            continue
+        values = get_column(X, places[column["name"]])
+        categories = _categories(model, column["name"])
+        found = _compare_column(column, values, summary["n_rows"], error, categories)
+        columns.append(found)
+        warnings += _column_warnings(found, error, n_rows)
+    found_scores = None
+    if model is not None or scores is not None:
+        scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
+        found_scores = _compare_scores(summary, scores, error)
+    if found_scores is not None and found_scores["drift"] != "none":
+        index = found_scores["psi"]
+        warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))
+    warnings.sort(key=lambda warning: -warning[0])
+    return Drift(columns, found_scores, [text for _, text in warnings], n_rows)
 
 
 def _categories(model: Any, name: str) -> set[str] | None:
-    """All categories of a column that the model knows (a summary has only the frequent ones)."""
+    """Return all categories of a column that the model knows (a summary has only the frequent ones)."""
     columns = getattr(model, "columns_", None)
     if columns is None or name not in columns.names:
         return None
@@ -162,11 +156,11 @@ def _categories(model: Any, name: str) -> set[str] | None:
 # -- one column -----------------------------------------------------------------------------------
 
 
-def _compare(
-    column: dict[str, Any], cells: pd.Series, n_training: int, error: float, categories: Any
+def _compare_column(
+    column: dict[str, Any], values: pd.Series, n_training: int, error: float, categories: Any
 ) -> dict[str, Any]:
-    """All measures of one column."""
-    missing = cells.isna().to_numpy(dtype=bool)
+    """Return all measures of one column."""
+    missing = values.isna().to_numpy(dtype=bool)
     found = {
         "name": column["name"],
         "kind": column["kind"],
@@ -176,25 +170,24 @@ def _compare(
         "ks_p_value": None,
         "unseen": None,
     }
-    present = cells[~missing]
+    present = values[~missing]
     if column["kind"] == "category":
-        old, new, unseen = _category_bins(column, present, len(cells), categories)
-        found["unseen"] = unseen
+        old, new, found["unseen"] = _category_bins(column, present, len(values), categories)
     else:
         numbers = pd.to_numeric(present, errors="coerce").to_numpy(dtype=np.float64)
         numbers = numbers[~np.isnan(numbers)]
         quantiles = np.asarray(column["quantiles"], dtype=np.float64)
-        old, new = number_bins(quantiles, numbers, column["missing"], len(cells))
+        old, new = number_bins(quantiles, numbers, column["missing"], len(values))
         if len(quantiles) and len(numbers):
             n_old = n_training * (1 - column["missing"])
             found["ks"], found["ks_p_value"] = distance(quantiles, numbers, n_old)
-    return {**found, **_stability(old, new, n_training, len(cells), error)}
+    return {**found, **_stability(old, new, n_training, len(values), error)}
 
 
 def _stability(
     old: np.ndarray, new: np.ndarray, n_old: int, n_new: int, error: float
 ) -> dict[str, Any]:
-    """The index, what chance explains of it, and the verdict."""
+    """Return the index, what chance explains of it, and the verdict."""
     index = stability_index(old, new, n_old, n_new)
     bins = int(np.count_nonzero((old > 0) | (new > 0)))
     allowed = (1 / n_new + 1 / max(n_old, 1)) * float(chi2.isf(error, max(bins - 1, 1)))
@@ -207,7 +200,7 @@ def _stability(
 
 
 def stability_index(old: np.ndarray, new: np.ndarray, n_old: int, n_new: int) -> float:
-    """The population stability index of two sets of shares, half a row added to each bin.
+    """Return the population stability index of two sets of shares, half a row added to each bin.
 
     Examples
     --------
@@ -222,7 +215,7 @@ def stability_index(old: np.ndarray, new: np.ndarray, n_old: int, n_new: int) ->
 
 
 def cumulative_shares(quantiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values among quantiles at 0, 1, ..., 100 percent, and the share up to each.
+    """Return the distinct values among quantiles at 0, 1, ..., 100 percent, and the share up to each.
 
     A value that fills several quantiles reaches from the last of them to just before the next: the
     middle is taken, half a percent off at most.
@@ -238,7 +231,7 @@ def cumulative_shares(quantiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def number_bins(
     quantiles: np.ndarray, numbers: np.ndarray, missing: float, n_new: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of old and new rows in tenths of the old ones; the last bin is for missing cells."""
+    """Return shares of old and new rows in tenths of the old ones; the last bin is for missing values."""
     new_missing = 1 - len(numbers) / n_new
     if not len(quantiles):
         return np.array([0.0, missing]), np.array([1 - new_missing, new_missing])
@@ -253,7 +246,7 @@ def number_bins(
 
 
 def distance(quantiles: np.ndarray, numbers: np.ndarray, n_old: float) -> tuple[float, float]:
-    """The largest distance of two distribution functions at the old quantiles, and its p-value."""
+    """Return the largest distance of two distribution functions at the old quantiles, and its p-value."""
     values, shares = cumulative_shares(quantiles)
     ordered = np.sort(numbers)
     here = np.searchsorted(ordered, values, side="right") / len(ordered)
@@ -266,13 +259,13 @@ def distance(quantiles: np.ndarray, numbers: np.ndarray, n_old: float) -> tuple[
 def _category_bins(
     column: dict[str, Any], present: pd.Series, n_new: int, categories: set[str] | None
 ) -> tuple[np.ndarray, np.ndarray, float | None]:
-    """Shares of old and new rows in the frequent categories, all others and missing cells."""
+    """Return shares of old and new rows in the frequent categories, all others and missing values."""
     shares = column["shares"]
     counts = present.astype(object).map(str).value_counts()
     new = np.array([counts.get(name, 0) for name in shares], dtype=float) / n_new
-    rest = float(len(present)) / n_new - float(new.sum())
+    others = float(len(present)) / n_new - float(new.sum())
     old = np.append(np.array(list(shares.values())), [column["others"], column["missing"]])
-    new = np.append(new, [rest, 1 - len(present) / n_new])
+    new = np.append(new, [others, 1 - len(present) / n_new])
     unseen: float | None = None
     if categories is not None or column["others"] == 0:
         known = categories if categories is not None else set(shares)
@@ -280,44 +273,35 @@ def _category_bins(
     return old, np.maximum(new, 0.0), unseen
 
 
-def _words(found: dict[str, Any], error: float, n_rows: int) -> list[tuple[float, str]]:
-    """What to say of one column, with how bad it is."""
-    name, words = found["name"], []
+def _column_warnings(found: dict[str, Any], error: float, n_rows: int) -> list[tuple[float, str]]:
+    """Return warnings about one column, each with how bad it is."""
+    name, warnings = found["name"], []
     before, now = found["missing_training"], found["missing"]
     low, high = share_interval(now * n_rows, n_rows, 1 - 2 * error)
     if found["drift"] != "none":
-        how = f"{found['drift']} shift (stability index {found['psi']:.2f})"
+        shift = f"{found['drift']} shift (stability index {found['psi']:.2f})"
         apart = f"; {now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
-        words.append((found["psi"], f"{name!r}: {how}{apart}"))
+        warnings.append((found["psi"], f"{name!r}: {shift}{apart}"))
     elif not low <= before <= high and abs(now - before) > 0.05:
-        words.append((abs(now - before), f"{name!r}: {now:.1%} missing, {before:.1%} in training"))
+        text = f"{name!r}: {now:.1%} missing, {before:.1%} in training"
+        warnings.append((abs(now - before), text))
     unseen = found["unseen"]
-    if unseen is not None and unseen >= LEAST_UNSEEN and unseen * n_rows >= 5:
-        words.append(
-            (unseen, f"{name!r}: {unseen:.1%} of the cells are categories not seen in training")
-        )
-    return words
-
-
-# -- the scores -----------------------------------------------------------------------------------
+    if unseen is not None and unseen >= MIN_UNSEEN and unseen * n_rows >= 5:
+        text = f"{name!r}: {unseen:.1%} of the values are categories not seen in training"
+        warnings.append((unseen, text))
+    return warnings
 
 
 def _compare_scores(
     summary: Mapping[str, Any], scores: np.ndarray, error: float
-) -> tuple[dict[str, Any] | None, list[tuple[float, str]]]:
+) -> dict[str, Any] | None:
     """Compare scores with those of the training rows."""
     quantiles = np.asarray(summary.get("scores", {}).get("quantiles", []), dtype=np.float64)
     if not len(quantiles):
-        return None, []
+        return None
     n_old = int(summary["n_rows"])
     old, new = number_bins(quantiles, scores, 0.0, len(scores))
     found = _stability(old, new, n_old, len(scores), error)
-    ks, p_value = distance(quantiles, scores, n_old)
-    found = {**found, "ks": ks, "ks_p_value": p_value}
+    found["ks"], found["ks_p_value"] = distance(quantiles, scores, n_old)
     found["drift"] = "large" if found["psi"] > max(LARGE_SCORES, found["psi_allowed"]) else "none"
-    words = []
-    if found["drift"] != "none":
-        words.append(
-            (found["psi"], f"the scores: large shift (stability index {found['psi']:.2f})")
-        )
-    return found, words
+    return found

@@ -1,7 +1,13 @@
-"""Why a row has its score, in words."""
+"""Why rows have their scores: contributions of columns, rules that fired, splits of a tree, in sentences.
+
+What each column adds to a score is found in the first of three ways that the model allows: its own `explain`
+(SHAP values of boosted trees, fired rules), the terms of a linear score, or occlusion: a column is replaced
+by its usual value and the rows are scored again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +17,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.columns import as_frame, is_table
-from toprank.shortlisting.contributions import contributions, has_rules, unwrapped
-from toprank.shortlisting.cross_fit import take_rows
-from toprank.shortlisting.tree_paths import has_paths, path_reasons
+from toprank.folds import make_indexable, scores_of, take_rows
+from toprank.formatting import to_python
+from toprank.rule import Rule
 
-__all__ = ["contributions", "global_importance", "reasons"]
+__all__ = [
+    "Baseline",
+    "column_names",
+    "contributions",
+    "get_column",
+    "global_importance",
+    "reasons",
+]
 
-MOST_TEXT = 60  # characters of a cell that are shown
+BASE = "(base)"
+MAX_TEXT = 60  # characters of a value that are shown
+SCREEN_ABOVE = 200  # columns; beyond, occlusion looks at all of them on a few rows only
+SCREEN_ROWS = 16
+SCREEN_KEEPS = 100
+CHUNK_ROWS = 20_000  # scored in one call
 
 
 def reasons(
@@ -28,8 +46,9 @@ def reasons(
     raising_only: bool = False,
     summary: dict[str, Any] | None = None,
     background: Any = None,
+    scores: Any = None,
 ) -> list[list[str]]:
-    """Say in words what the score of each row rests on.
+    """Give the reasons for the score of each row, as text.
 
     Parameters
     ----------
@@ -47,6 +66,8 @@ def reasons(
     background : array or table, optional
         Rows that say what is usual where there is no summary; by default `X` itself, so that a
         single row needs one or the other.
+    scores : array of shape (n_rows,), optional
+        Scores of the rows where they are known, so that occlusion need not compute them again.
 
     Returns
     -------
@@ -69,18 +90,16 @@ def reasons(
     check_is_fitted(model)
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}")
-    X = as_frame(X) if is_table(X) else X
-    if not hasattr(X, "shape"):
-        X = np.asarray(X)
-    inner = unwrapped(model)
+    X = make_indexable(X)
+    inner = _inner_ranker(model)
     if X.shape[0] == 0:
         return []
-    if has_rules(inner):
+    if _has_rules(inner):
         return _rule_reasons(inner, X, n, raising_only)
-    if has_paths(inner):
-        return path_reasons(inner, X, n, raising_only)
+    if _has_paths(inner):
+        return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
-    table = contributions(model, X, summary=summary, background=background)
+    table = contributions(model, X, summary=summary, background=background, scores=scores)
     return _column_reasons(table, X, n, raising_only, summary)
 
 
@@ -91,6 +110,7 @@ def global_importance(
     most_rows: int = 1000,
     summary: dict[str, Any] | None = None,
     background: Any = None,
+    scores: Any = None,
     random_state: Any = 0,
 ) -> pd.DataFrame:
     """Rank the columns by how much they move the scores.
@@ -101,8 +121,8 @@ def global_importance(
     X : array, sparse matrix or table
         Rows to look at, such as the test rows.
     most_rows : int, default=1000
-        Rows drawn from `X` when it has more.
-    summary, background : optional
+        Rows sampled from `X` when it has more.
+    summary, background, scores : optional
         As for `contributions`.
     random_state : int, RandomState or None, default=0
 
@@ -123,12 +143,12 @@ def global_importance(
     'x1'
     """
     check_is_fitted(model)
-    X = as_frame(X) if is_table(X) else X
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows > most_rows:
+    X = make_indexable(X)
+    if X.shape[0] > most_rows:
         random = check_random_state(random_state)
-        X = take_rows(X, np.sort(random.choice(n_rows, most_rows, replace=False)))
-    table = contributions(model, X, summary=summary, background=background)
+        sample = np.sort(random.choice(X.shape[0], most_rows, replace=False))
+        X, scores = take_rows(X, sample), None if scores is None else np.asarray(scores)[sample]
+    table = contributions(model, X, summary=summary, background=background, scores=scores)
     values = table.to_numpy()
     importance = np.abs(values - values.mean(axis=0)).mean(axis=0)
     total = importance.sum()
@@ -142,11 +162,261 @@ def global_importance(
     return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
-# -- reasons by rule and by column ----------------------------------------------------------------
+def contributions(
+    model: Any,
+    X: Any,
+    *,
+    summary: dict[str, Any] | None = None,
+    background: Any = None,
+    scores: Any = None,
+) -> pd.DataFrame:
+    """Split the scores of rows into what each column adds.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array, sparse matrix or table
+    summary : dict, optional
+        Training summary (`toprank.persistence.summarise`); by default the model's own.
+    background : array or table, optional
+        Rows that say what is usual where there is no summary; by default `X` itself.
+    scores : array of shape (n_rows,), optional
+        Scores of the rows where they are known, so that occlusion need not compute them again.
+
+    Returns
+    -------
+    table : DataFrame of shape (n_rows, n_columns)
+        Boosted trees: SHAP values. Boosted rules: what the rules that fired add, shared equally among
+        the columns that a rule looks at (for relational data, one column for each clause). Linear
+        models: coefficient times the distance from the usual value. All other models, and
+        pipelines: by how much the score falls when the column takes its usual value (the training median or
+        most frequent category). Such one-at-a-time effects need not add up, and two columns that
+        say the same can hide one another.
+
+    Notes
+    -----
+    Occlusion scores every row once for each column. Beyond 200 columns all of them are tried on 16 rows, and
+    only the 100 that matter most there on all rows; the others count 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import LogisticRanker
+    >>> from toprank.shortlisting import contributions
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> table = contributions(LogisticRanker().fit(X, [0, 0, 1, 1]), X)
+    >>> table.columns.tolist(), (table["x0"] > 0).tolist()
+    (['x0', 'x1'], [False, False, True, True])
+    """
+    inner, X = _inner_ranker(model), make_indexable(X)
+    if _has_rules(inner):
+        return _rule_contributions(inner, X)
+    if hasattr(inner, "explain"):
+        return inner.explain(X).drop(columns=BASE, errors="ignore")
+    summary = getattr(model, "training_summary_", None) if summary is None else summary
+    baseline = Baseline.of(X, summary, background)
+    if _is_linear(inner):
+        return _linear_contributions(inner, X, baseline)
+    return _occlusion(inner, X, baseline, scores)
+
+
+def _inner_ranker(model: Any) -> Any:
+    """Return the ranker inside a `CalibratedRanker`."""
+    while hasattr(model, "staircase_") and hasattr(model, "estimator_"):
+        model = model.estimator_
+    return model
+
+
+def _has_rules(model: Any) -> bool:
+    """Whether `explain` gives the rules that fired."""
+    return hasattr(model, "rounds_") and hasattr(model, "explain")
+
+
+def _is_linear(model: Any) -> bool:
+    """Whether the score is `X @ coef_` less a threshold."""
+    coefficients = getattr(model, "coef_", None)
+    return (
+        coefficients is not None
+        and hasattr(model, "_raw_scores")
+        and getattr(model, "embedding_", None) is None
+        and np.shape(coefficients) == (getattr(model, "n_features_in_", -1),)
+    )
+
+
+def _has_paths(model: Any) -> bool:
+    """Whether the model is one ranking tree whose splits can be written as rules."""
+    rules = getattr(getattr(model, "tree_", None), "rules", None)
+    return hasattr(model, "apply") and type(rules).__name__ == "LeafRankRules"
+
+
+# -- contributions of columns ---------------------------------------------------------------------
+
+
+def _rule_contributions(model: Any, X: Any) -> pd.DataFrame:
+    """Share what fired rules add among the columns that they look at."""
+    fired = model.explain(X)
+    n_rows = X.shape[0]
+    looks_at = {
+        str(rule): sorted({literal.column for literal in rule.literals})
+        for kept in model.rounds_
+        for rule in kept.rules
+        if hasattr(rule, "literals")
+    }
+    names = list(model.columns_.names) if hasattr(model, "columns_") else []
+    table = pd.DataFrame(0.0, index=range(n_rows), columns=names)
+    for rule, part in fired.groupby("rule", sort=False):
+        added = np.bincount(part["row"].astype(int), part["adds"], minlength=n_rows)
+        columns = looks_at.get(str(rule)) or [str(rule)]
+        for column in columns:
+            before = table[column].to_numpy() if column in table else 0.0
+            table[column] = before + added / len(columns)
+    return table
+
+
+def _linear_contributions(model: Any, X: Any, baseline: Baseline) -> pd.DataFrame:
+    usual = np.array([0.0 if v is None or v != v else float(v) for v in baseline.values])
+    if isinstance(X, pd.DataFrame):
+        matrix = X.to_numpy(dtype=np.float64)
+    else:
+        matrix = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    return pd.DataFrame((matrix - usual) * model.coef_, columns=column_names(X))
+
+
+def _occlusion(model: Any, X: Any, baseline: Baseline, scores: Any = None) -> pd.DataFrame:
+    """Return by how much scores fall when one column after the other takes its usual value."""
+    scores = scores_of(model, X) if scores is None else np.asarray(scores)
+    n_rows, n_columns = X.shape
+    chosen = np.arange(n_columns)
+    if sparse.issparse(X):
+        chosen = np.flatnonzero(np.asarray((X != 0).sum(axis=0)).ravel())  # others are usual
+    if len(chosen) > SCREEN_ABOVE:
+        few = np.unique(np.linspace(0, n_rows - 1, min(SCREEN_ROWS, n_rows)).astype(np.int64))
+        effects = _effects(model, take_rows(X, few), scores[few], chosen, baseline)
+        order = np.argsort(-np.abs(effects).mean(axis=0), kind="stable")
+        chosen = np.sort(chosen[order[:SCREEN_KEEPS]])
+    values = np.zeros((n_rows, n_columns))
+    values[:, chosen] = _effects(model, X, scores, chosen, baseline)
+    return pd.DataFrame(values, columns=column_names(X))
+
+
+def _effects(
+    model: Any, X: Any, scores: np.ndarray, chosen: np.ndarray, baseline: Baseline
+) -> np.ndarray:
+    """Return the effects of some columns, several of them in one call of the model."""
+    together = max(1, CHUNK_ROWS // max(1, X.shape[0]))
+    effects = np.zeros((X.shape[0], len(chosen)))
+    for start in range(0, len(chosen), together):
+        part = chosen[start : start + together]
+        blocks = [baseline.fill(X, int(column)) for column in part]
+        if isinstance(X, pd.DataFrame):
+            stacked: Any = pd.concat(blocks, ignore_index=True)
+        else:
+            stacked = sparse.vstack(blocks, "csr") if sparse.issparse(X) else np.vstack(blocks)
+        occluded = scores_of(model, stacked).reshape(len(part), X.shape[0])
+        effects[:, start : start + len(part)] = (scores - occluded).T
+    return effects
+
+
+# -- usual values ---------------------------------------------------------------------------------
+
+
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns of a table; x0, x1, ... of an array."""
+    if is_table(X):
+        return [str(name) for name in as_frame(X).columns]
+    n_columns = X.shape[1] if hasattr(X, "shape") else len(X[0])
+    return [f"x{j}" for j in range(n_columns)]
+
+
+def get_column(X: Any, j: int) -> pd.Series:
+    """Return a column of a frame, an array or a sparse matrix."""
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[:, j].reset_index(drop=True)
+    return pd.Series(X[:, [j]].toarray().ravel() if sparse.issparse(X) else np.asarray(X)[:, j])
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One value for each column: the training median, or the most frequent category."""
+
+    values: list[Any]
+
+    @classmethod
+    def of(cls, X: Any, summary: dict[str, Any] | None = None, background: Any = None) -> Baseline:
+        """Take usual values from a training summary, else from background rows, else from `X`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Baseline.of(np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 7.0]])).values
+        [2.0, 9.0]
+        """
+        known = {column["name"]: column for column in (summary or {}).get("columns", [])}
+        rows = make_indexable(X if background is None else background)
+        places = {name: j for j, name in enumerate(column_names(rows))}
+        found = []
+        for j, name in enumerate(column_names(X)):
+            column = get_column(rows, places.get(name, j))
+            value = _usual_by_summary(known[name], column) if name in known else None
+            found.append(_usual_in(column) if value is None else value)
+        return cls(found)
+
+    def fill(self, X: Any, column: int) -> Any:
+        """Return the rows with one column set to its usual value."""
+        value = self.values[column]
+        if isinstance(X, pd.DataFrame):
+            table = X.copy(deep=False)
+            table.isetitem(column, _constant(value, X.iloc[:, column]).array)
+            return table
+        if sparse.issparse(X):
+            keep = np.ones(X.shape[1])
+            keep[column] = 0.0
+            return (X @ sparse.diags(keep)).tocsr()
+        filled = np.array(X, copy=True)
+        filled[:, column] = np.nan if value is None else value
+        return filled
+
+
+def _usual_by_summary(summary: dict[str, Any], column: pd.Series) -> Any:
+    """Return the usual value by a summary; None where it has none that this column could hold."""
+    if summary["kind"] == "number":
+        quantiles = summary["quantiles"]
+        return quantiles[len(quantiles) // 2] if quantiles else None
+    if not summary["shares"]:
+        return None
+    common = max(summary["shares"], key=summary["shares"].get)
+    possible = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+    for value in pd.unique(pd.Series(possible).dropna()):
+        if str(value) == common:  # a summary keeps categories as text
+            return value
+    return common if pd.api.types.is_string_dtype(column.dtype) else None
+
+
+def _usual_in(column: pd.Series) -> Any:
+    """Return the median of numbers and dates (a value that occurs), else the most frequent value."""
+    present = column.dropna()
+    if not len(present):
+        return None
+    if pd.api.types.is_numeric_dtype(column.dtype) or column.dtype.kind in "mM":
+        ordered = present.sort_values(kind="stable")
+        return to_python(ordered.iloc[(len(ordered) - 1) // 2])
+    return to_python(present.mode().iloc[0])
+
+
+def _constant(value: Any, like: pd.Series) -> pd.Series:
+    """Return a column of one value, of the type of another where that can hold it."""
+    column = pd.Series([value] * len(like), index=like.index, dtype=object)
+    try:
+        return column.astype(like.dtype)
+    except (TypeError, ValueError):
+        return column.infer_objects()
+
+
+# -- reasons as text ------------------------------------------------------------------------------
 
 
 def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[str]]:
-    """The rules that fired; one that fired in several rounds is named once.
+    """Return the rules that fired; one that fired in several rounds is named once.
 
     What a rule adds counts by the share of training rows that it does not hold for: one that holds for nearly
     all of them tells rows apart as little as a constant.
@@ -157,17 +427,17 @@ def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
         return texts
     fired = fired.astype({"row": np.int64, "adds": np.float64})
     summed = fired.groupby(["row", "rule"], sort=False, as_index=False)["adds"].sum()
-    telling = summed["rule"].map(_telling(model)).to_numpy(dtype=np.float64)
-    summed["weight"] = summed["adds"].to_numpy() * telling
+    specific = summed["rule"].map(_specificity(model)).to_numpy(dtype=np.float64)
+    summed["weight"] = summed["adds"].to_numpy() * specific
     for row, part in summed.groupby("row", sort=False):
-        for k in _weightiest(part["weight"].to_numpy(), n, raising_only):
+        for k in _largest(part["weight"].to_numpy(), n, raising_only):
             rule, added = part["rule"].iloc[k], float(part["adds"].iloc[k])
             texts[int(row)].append(f"{rule} {_moves(added)}")
     return texts
 
 
-def _telling(model: Any) -> dict[str, float]:
-    """For each rule the share of training rows that it does not cover (of those that the widest does)."""
+def _specificity(model: Any) -> dict[str, float]:
+    """Return for each rule the share of training rows (of those of the widest rule) that it does not cover."""
     covered = {
         str(rule): float(held)
         for kept in model.rounds_
@@ -187,10 +457,10 @@ def _column_reasons(
     values, names = table.to_numpy(), [str(name) for name in table.columns]
     texts = []
     for row in range(len(table)):
-        chosen = _weightiest(values[row], n, raising_only)
+        chosen = _largest(values[row], n, raising_only)
         texts.append(
             [
-                f"{_describe(names[j], _cell(X, row, int(j)), known.get(names[j]))} "
+                f"{_describe(names[j], _value(X, row, int(j)), known.get(names[j]))} "
                 f"{_moves(float(values[row, j]))}"
                 for j in chosen
             ]
@@ -198,8 +468,8 @@ def _column_reasons(
     return texts
 
 
-def _weightiest(values: np.ndarray, n: int, raising_only: bool) -> np.ndarray:
-    """Positions of the greatest contributions that are any."""
+def _largest(values: np.ndarray, n: int, raising_only: bool) -> np.ndarray:
+    """Return the positions of the largest contributions that are not zero."""
     size = values if raising_only else np.abs(values)
     order = np.argsort(-size, kind="stable")[:n]
     return order[size[order] > 1e-12 * max(1.0, float(np.abs(values).max(initial=0.0)))]
@@ -209,38 +479,38 @@ def _moves(added: float) -> str:
     return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.3g}"
 
 
-def _cell(X: Any, row: int, column: int) -> Any:
+def _value(X: Any, row: int, column: int) -> Any:
     if isinstance(X, pd.DataFrame):
         return X.iat[row, column]
     return X[row, column] if sparse.issparse(X) else X[row][column]
 
 
-def _describe(name: str, cell: Any, column: dict[str, Any] | None) -> str:
-    """A cell and its place among the training rows."""
-    if cell is None or cell is pd.NA or cell != cell:
+def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:
+    """Describe a value and its place among the training rows."""
+    if value is None or value is pd.NA or value != value:
         share = "" if column is None else f" (as in {_percent(column['missing'])} of training rows)"
         return f"{name} is missing{share}"
-    if isinstance(cell, (bool, np.bool_)):
-        shown = str(bool(cell)).lower()
-    elif isinstance(cell, (int, float, np.number)):
-        shown = f"{float(cell):.6g}"
+    if isinstance(value, (bool, np.bool_)):
+        shown = str(bool(value)).lower()
+    elif isinstance(value, (int, float, np.number)):
+        shown = f"{float(value):.6g}"
     else:
-        text = str(cell)
-        shown = text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 3] + "..."
-    place = "" if column is None else _place(cell, column)
+        text = str(value)
+        shown = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+    place = "" if column is None else _place(value, column)
     return f"{name} = {shown}" + (f" ({place})" if place else "")
 
 
-def _place(cell: Any, column: dict[str, Any]) -> str:
-    """Where a value stands among the training rows, by their summary."""
+def _place(value: Any, column: dict[str, Any]) -> str:
+    """Say where a value lies among the training rows, by their summary."""
     if column["kind"] == "category":
-        share = column["shares"].get(str(cell))
+        share = column["shares"].get(str(value))
         if share is None:
             return "rare in training" if column["others"] > 0 else "not seen in training"
         return f"{'rare: ' if share < 0.05 else ''}{_percent(share)} of training rows"
     quantiles = np.asarray(column["quantiles"], dtype=np.float64)
     try:
-        value = float(cell)
+        value = float(value)
     except (TypeError, ValueError):
         return ""
     if not len(quantiles) or quantiles[0] == quantiles[-1] == value:
@@ -264,3 +534,67 @@ def _place(cell: Any, column: dict[str, Any]) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 0.995 else "100%"
+
+
+def _path_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[str]]:
+    """Return for each row the conditions on its way to the leaf, by how they change the share of positives.
+
+    A split sends a union of boxes to each side; of it, the box that holds the row is named.
+    """
+    from toprank.trees.reading import side_rules
+
+    leaves = model.apply(X)
+    tree = model.tree_
+    texts: list[list[str]] = [[] for _ in range(len(leaves))]
+    for leaf in np.unique(leaves):
+        rows = np.flatnonzero(leaves == leaf)
+        found: list[tuple[float, int, np.ndarray, str, Rule]] = []
+        for depth, (parent, child) in enumerate(_path(tree, int(leaf))):
+            change = _share(tree, child) - _share(tree, parent)
+            goes_left = int(tree.left[parent] == child)
+            change_text = _change(tree, parent, child)
+            exact = side_rules(model, parent, goes_left)
+            shown = side_rules(model, parent, goes_left, mention_missing=False)
+            found += [
+                (change, depth, _mask(rule, model, X, rows), change_text, short)
+                for rule, short in zip(exact, shown, strict=True)
+                if len(short)
+            ]
+        found.sort(key=lambda one: (-one[0] if raising_only else -abs(one[0]), one[1]))
+        for change, _, covered, change_text, rule in found:
+            if change == 0 or (raising_only and change < 0):
+                continue
+            for row in rows[covered]:
+                if len(texts[row]) < n:
+                    texts[row].append(f"{rule} {change_text}")
+    return texts
+
+
+def _path(tree: Any, leaf: int) -> list[tuple[int, int]]:
+    """Return pairs of parent and child from the root to a leaf."""
+    steps = []
+    node = leaf
+    while node > 0:
+        parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[0])
+        steps.append((parent, node))
+        node = parent
+    return steps[::-1]
+
+
+def _mask(rule: Rule, model: Any, X: Any, rows: np.ndarray) -> np.ndarray:
+    """Return which of some rows a rule holds for."""
+    part = take_rows(X, rows)
+    if getattr(model, "columns_", None) is not None and not hasattr(part, "columns"):
+        part = pd.DataFrame(np.asarray(part), columns=list(model.columns_.names))
+    return rule.mask(part)
+
+
+def _share(tree: Any, node: int) -> float:
+    """Return the share of positives in a node."""
+    return float(tree.weights[node, 0] / tree.weights[node].sum())
+
+
+def _change(tree: Any, parent: int, child: int) -> str:
+    before, after = _share(tree, parent), _share(tree, child)
+    verb = "raises" if after > before else "lowers"
+    return f"{verb} the share of positives from {100 * before:.3g}% to {100 * after:.3g}%"

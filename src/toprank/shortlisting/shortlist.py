@@ -1,4 +1,4 @@
-"""The shortlist: which rows to check, in which order, and why."""
+"""The shortlist: which rows to check, in which order, with reasons."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from toprank.columns import as_frame, is_table
-from toprank.ranking import order_by_code
-from toprank.shortlisting.cross_fit import scores_of, take_rows
+from toprank.folds import make_indexable, scores_of, take_rows
+from toprank.shortlisting.calibration import CalibratedRanker
 from toprank.shortlisting.cut import Cut
-from toprank.shortlisting.reasons import reasons as words_for
+from toprank.shortlisting.reasons import reasons
 
 __all__ = ["shortlist"]
 
@@ -36,6 +35,7 @@ def shortlist(
     n_reasons: int = 3,
     confidence: float = 0.95,
     summary: dict[str, Any] | None = None,
+    scores: Any = None,
 ) -> pd.DataFrame:
     """List the rows to check, the most suspicious first, with reasons.
 
@@ -69,6 +69,8 @@ def shortlist(
         Of the cut and of the probability intervals.
     summary : dict, optional
         Training summary for the reasons; by default the model's own.
+    scores : array of shape (n_rows,), optional
+        The model's scores of the rows where they are known, so that they are not computed again.
 
     Returns
     -------
@@ -90,37 +92,34 @@ def shortlist(
     ([1, 2, 3, 4, 5], ['rank', 'score', 'reasons'])
     """
     check_is_fitted(model)
-    X = as_frame(X) if is_table(X) else X if hasattr(X, "shape") else np.asarray(X)
+    X = make_indexable(X)
     n_rows = X.shape[0]
     asked = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost, "cut": cut}
-    _exactly_one(asked)
-    extra = {
-        name: _column(X, column, n_rows, name)
+    _check_exactly_one(asked)
+    columns = {
+        name: _check_column(X, column, n_rows, name)
         for name, column in (("id", ids), ("per", per), ("value", value))
     }
-    scores = scores_of(model, X)
-    if not np.isfinite(scores).all():
-        raise ValueError("some scores are NaN or infinite; such rows cannot be ranked")
-    ranked = _Ranked.of(scores, extra["per"])
-    chosen_cut = None
+    scores = _check_scores(scores_of(model, X) if scores is None else scores, n_rows)
+    ranked = _Ranked.of(scores, columns["per"])
+    chosen_cut, ties = None, 0
     if budget is not None:
-        kept, ties = ranked.first(_whole_budget(budget, ranked.sizes, per is not None))
+        kept, ties = ranked.first(_check_budget(budget, ranked.sizes, per is not None))
     else:
-        chosen_cut = _cut_of(model, asked, confidence)
-        kept, ties = ranked.above(chosen_cut), 0
-        _warn_if_not_reached(chosen_cut)
+        chosen_cut = _find_cut(model, asked, confidence)
+        kept = ranked.above(chosen_cut)
     rows = ranked.order[kept]
     table = pd.DataFrame({"rank": ranked.ranks[kept]}, index=pd.Index(rows, name="row"))
-    if extra["id"] is not None:
-        table["id"] = extra["id"].iloc[rows].to_numpy()
-    if extra["per"] is not None:
-        table["per"] = extra["per"].iloc[rows].to_numpy()
+    listed = {n: c.iloc[rows].to_numpy() for n, c in columns.items() if c is not None}
+    for name in ("id", "per"):
+        if name in listed:
+            table[name] = listed[name]
     table["score"] = scores[rows]
-    _add_probability(table, model, X, rows, confidence)
-    if extra["value"] is not None:
-        table["value"] = extra["value"].iloc[rows].to_numpy()
+    _add_probability(table, model, X, confidence)
+    if "value" in listed:
+        table["value"] = listed["value"]
     if n_reasons > 0:
-        table["reasons"] = _reasons(model, X, rows, n_reasons, summary)
+        table["reasons"] = _join_reasons(model, X, table, n_reasons, summary)
     table.attrs["cut"] = chosen_cut.as_dict() if isinstance(chosen_cut, Cut) else None
     table.attrs["ties_left_out"] = ties
     return table
@@ -139,23 +138,17 @@ class _Ranked:
     @classmethod
     def of(cls, scores: np.ndarray, groups: pd.Series | None) -> _Ranked:
         if groups is None:
-            codes = np.zeros(len(scores), dtype=np.int64)
-            n_groups = 1
+            codes, n_groups = np.zeros(len(scores), dtype=np.int64), 1
         else:
             codes, names = pd.factorize(groups, sort=True)
-            codes = codes.astype(np.int64)
             n_groups = len(names)
-        order, starts = order_by_code(scores, codes, n_groups)
-        # ties in no particular order become ties in the order of the rows
-        here, ranked = codes[order], scores[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (here[1:] != here[:-1]) | (ranked[1:] != ranked[:-1])
-        order = order[np.lexsort((order, np.cumsum(new)))]
-        ranks = np.arange(len(order)) - starts[codes[order]] + 1
-        return cls(order, ranks, codes[order], scores[order], np.diff(starts))
+        order = np.lexsort((-scores, codes))  # stable: ties stay in the order of the rows
+        sizes = np.bincount(codes, minlength=n_groups)
+        ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+        return cls(order, ranks, codes[order], scores[order], sizes)
 
     def first(self, budget: int) -> tuple[np.ndarray, int]:
-        """The first rows of each group, and how many tied with the last of them are left out."""
+        """Return the first rows of each group, and how many tied with the last are left out."""
         kept = self.ranks <= budget
         last = np.flatnonzero(kept & (self.ranks == budget))
         worst = np.full(len(self.sizes), np.nan)  # equal to no score
@@ -168,7 +161,7 @@ class _Ranked:
         return np.flatnonzero(self.scores > threshold)
 
 
-def _exactly_one(asked: Mapping[str, Any]) -> None:
+def _check_exactly_one(asked: Mapping[str, Any]) -> None:
     given = [name for name, option in asked.items() if option is not None]
     if len(given) != 1:
         raise ValueError(
@@ -177,23 +170,32 @@ def _exactly_one(asked: Mapping[str, Any]) -> None:
         )
 
 
-def _column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series | None:
-    """A column by its name or its cells."""
+def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series | None:
+    """Return a column that is given by its name or its values."""
     if column is None:
         return None
     if isinstance(column, str):
         if not isinstance(X, pd.DataFrame) or column not in X.columns:
             raise ValueError(f"{name}: the rows have no column {column!r}")
         column = X[column]
-    cells = pd.Series(column.to_pandas() if hasattr(column, "to_pandas") else column)
-    if len(cells) != n_rows:
-        raise ValueError(f"{name} has {len(cells)} entries for {n_rows} rows")
-    if name == "per" and cells.isna().any():
+    values = pd.Series(column.to_pandas() if hasattr(column, "to_pandas") else column)
+    if len(values) != n_rows:
+        raise ValueError(f"{name} has {len(values)} entries for {n_rows} rows")
+    if name == "per" and values.isna().any():
         raise ValueError("per has missing entries; every row needs its group")
-    return cells.reset_index(drop=True)
+    return values.reset_index(drop=True)
 
 
-def _whole_budget(budget: Any, sizes: np.ndarray, grouped: bool) -> int:
+def _check_scores(scores: Any, n_rows: int) -> np.ndarray:
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.shape != (n_rows,):
+        raise ValueError(f"scores has shape {scores.shape} for {n_rows} rows")
+    if not np.isfinite(scores).all():
+        raise ValueError("some scores are NaN or infinite; such rows cannot be ranked")
+    return scores
+
+
+def _check_budget(budget: Any, sizes: np.ndarray, grouped: bool) -> int:
     whole = isinstance(budget, Integral) or (isinstance(budget, float) and budget.is_integer())
     if not whole or isinstance(budget, bool) or budget < 1:
         raise ValueError(f"budget must be a whole number of rows of at least 1, got {budget!r}")
@@ -206,67 +208,61 @@ def _whole_budget(budget: Any, sizes: np.ndarray, grouped: bool) -> int:
     return int(budget)
 
 
-def _cut_of(model: Any, asked: Mapping[str, Any], confidence: float) -> Cut | float:
+def _find_cut(model: Any, asked: Mapping[str, Any], confidence: float) -> Cut | float:
+    """Return the cut that is given, or the one that meets the target; warn if none does."""
     cut = asked["cut"]
-    if isinstance(cut, Cut):
-        return cut
-    if cut is not None:
+    if cut is not None and not isinstance(cut, Cut):
         if isinstance(cut, (bool, str)) or not float(cut) == float(cut):
             raise ValueError(f"cut must be a Cut or a threshold, got {cut!r}")
         return float(cut)
-    if not hasattr(model, "cut"):
-        (name,) = (name for name, option in asked.items() if option is not None)
-        raise ValueError(
-            f"{name} needs out-of-fold scores, which {type(model).__name__} does not keep: fit it in a "
-            "CalibratedRanker, or give cut=choose_cut(y, scores, ...) from held-out rows"
-        )
-    target = {name: asked[name] for name in ("fpr", "precision", "cost")}
-    return model.cut(**target, confidence=confidence)
-
-
-def _warn_if_not_reached(cut: Cut | float) -> None:
-    if isinstance(cut, Cut) and not cut.reached:
+    if cut is None:
+        if not hasattr(model, "cut"):
+            (name,) = (name for name, option in asked.items() if option is not None)
+            raise ValueError(
+                f"{name} needs out-of-fold scores, which {type(model).__name__} does not keep: fit it "
+                "in a CalibratedRanker, or give cut=choose_cut(y, scores, ...) from held-out rows"
+            )
+        target = {name: asked[name] for name in ("fpr", "precision", "cost")}
+        cut = model.cut(**target, confidence=confidence)
+    if not cut.reached:
         warnings.warn(f"the shortlist is empty; {cut.guarantee}", stacklevel=3)
+    return cut
 
 
-def _add_probability(
-    table: pd.DataFrame, model: Any, X: Any, rows: np.ndarray, confidence: float
-) -> None:
-    if not hasattr(model, "predict_proba"):
-        return
-    names = ["probability"]
-    columns = [np.empty(0)]
-    bounded = hasattr(model, "probability_interval")
-    if len(rows):
-        part = take_rows(X, rows)
-        columns = [model.predict_proba(part)[:, 1]]
-        columns += list(model.probability_interval(part, confidence)) if bounded else []
-    if bounded:
-        names += ["probability_low", "probability_high"]
-        columns = columns if len(rows) else columns * 3
-    for name, cells in zip(names, columns, strict=True):
-        table[name] = cells
+def _add_probability(table: pd.DataFrame, model: Any, X: Any, confidence: float) -> None:
+    """Add the probability of each listed row, with its interval from a `CalibratedRanker`."""
+    if isinstance(model, CalibratedRanker):
+        scores = table["score"].to_numpy()
+        table["probability"] = model.calibration_(scores)
+        low, high = model._probability_interval(scores, confidence)
+        table["probability_low"], table["probability_high"] = low, high
+    elif hasattr(model, "predict_proba"):
+        rows = table.index.to_numpy()
+        empty = np.empty(0)
+        table["probability"] = model.predict_proba(take_rows(X, rows))[:, 1] if len(rows) else empty
 
 
-def _reasons(
-    model: Any, X: Any, rows: np.ndarray, n_reasons: int, summary: dict[str, Any] | None
+def _join_reasons(
+    model: Any, X: Any, table: pd.DataFrame, n_reasons: int, summary: dict[str, Any] | None
 ) -> list[str]:
-    if not len(rows):
+    """Return the reasons of each listed row as one text."""
+    if not len(table):
         return []
-    texts = words_for(
+    texts = reasons(
         model,
-        take_rows(X, rows),
+        take_rows(X, table.index.to_numpy()),
         n_reasons,
         raising_only=True,
         summary=summary,
         background=_background(X),
+        scores=table["score"].to_numpy(),
     )
     return ["; ".join(parts) for parts in texts]
 
 
 def _background(X: Any, most: int = 1000) -> Any:
-    """Some rows that stand for all, evenly drawn."""
-    if not is_table(X) and not isinstance(X, np.ndarray):
+    """Return some rows that represent all, evenly spaced."""
+    if not isinstance(X, (pd.DataFrame, np.ndarray)):
         return None
     step = max(1, X.shape[0] // most)
     return take_rows(X, np.arange(0, X.shape[0], step))

@@ -1,4 +1,4 @@
-"""`toprank datasets`: what can be loaded or generated."""
+"""`toprank models` and `toprank datasets`: what can be named and loaded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,45 @@ from typing import Annotated
 
 import typer
 
-from toprank.cli.application import app
+from toprank.cli.app import app
 from toprank.cli.options import Json
 from toprank.cli.output import print_json, print_table, say, shown
 
-__all__ = ["datasets"]
+__all__ = ["datasets", "models"]
+
+
+@app.command()
+def models(as_json: Json = False) -> None:
+    """List the models that can be compared and fitted.
+
+    [bold]Examples[/bold]
+
+    toprank models
+
+    toprank models --json
+    """
+    from toprank.selection import DEFAULT_MODELS, MODELS, YARDSTICK
+
+    chosen = {*DEFAULT_MODELS, YARDSTICK}
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "class": candidate.estimator,
+                    "default": name in chosen,
+                    "summary": candidate.summary,
+                }
+                for name, candidate in MODELS.items()
+            ]
+        )
+        return
+    lines = [
+        [name, "*" if name in chosen else "", candidate.estimator, candidate.summary]
+        for name, candidate in MODELS.items()
+    ]
+    print_table(["name", "", "class", "summary"], lines)
+    say("* compared by default. toprank fit --model takes any of them.")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The application: its commands in order, and one line for whatever goes wrong."""
+"""The application that commands register with, and its errors: one line and an exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, NotImpleme
 
 
 class Commands(TyperGroup):
-    """Turns errors that a user can do something about into one line."""
+    """A group of commands whose errors are one line."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _errors_in_one_line():
@@ -55,10 +55,10 @@ def main() -> None:
 
 @contextmanager
 def _errors_in_one_line() -> Iterator[None]:
-    """Say what went wrong in one line and leave with exit code 2."""
+    """Print an error as one line and exit with code 2."""
     try:
         yield
-    except (typer.Exit, typer.Abort, BrokenPipeError):  # the reader of our output has seen enough
+    except (typer.Exit, typer.Abort, BrokenPipeError):  # whoever reads the output has stopped
         raise
     except KeyboardInterrupt:
         typer.echo("toprank: interrupted", err=True)
@@ -66,10 +66,10 @@ def _errors_in_one_line() -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError" or os.environ.get(TRACEBACK):
             raise
-        _leave(error)
+        _exit_with(error)
 
 
-def _leave(error: Exception) -> None:
+def _exit_with(error: Exception) -> None:
     usage = getattr(error, "format_message", None)  # arguments that the parser refuses
     if usage is not None:
         context = getattr(error, "ctx", None)
@@ -77,7 +77,7 @@ def _leave(error: Exception) -> None:
         message = f"{one_line(usage())} (see {path} --help)"
     elif isinstance(error, EXPECTED):
         message = one_line(error) or type(error).__name__
-    else:  # a fault of ours: say how to see more
+    else:  # a bug: say how to see more
         kind = type(error).__name__
         message = f"unexpected {kind}: {one_line(error)} (set {TRACEBACK}=1 to see where)"
     _drop_unwritten_output()
@@ -86,7 +86,7 @@ def _leave(error: Exception) -> None:
 
 
 def _drop_unwritten_output() -> None:
-    """Where the output cannot take what is still to be written, do not try again on the way out."""
+    """Give up on output that cannot be written, or the interpreter would try again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,0 +1,550 @@
+"""`toprank score`, `report`, `explain` and `evaluate`: what a model, or a ranking in a file, is good for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.app import app
+from toprank.cli.options import (
+    CostOfCheck,
+    Currency,
+    Data,
+    Identifier,
+    Json,
+    Lengths,
+    Level,
+    ModelFile,
+    PageResamples,
+    Positive,
+    Query,
+    Resamples,
+    Seed,
+    Sql,
+    Target,
+    Time,
+    Value,
+    Weight,
+    read_costs,
+    read_lengths,
+)
+from toprank.cli.output import (
+    check_output,
+    figure,
+    note,
+    print_json,
+    print_list_figures,
+    print_table,
+    records,
+    say,
+    shown,
+    warn,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toprank.cli.inputs import InputTable
+
+__all__ = ["evaluate", "explain", "report", "score"]
+
+TABLE_FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+PRINTED_ALERTS = 10
+PRINTED_DRIFTS = 5  # columns named in the warning
+PRINTED_RULES = 20
+PRINTED_FEATURES = 20
+_CUT = "How long the list is (one of them)"
+
+
+# -- score -----------------------------------------------------------------------------------------
+
+
+@app.command()
+def score(
+    model: ModelFile,
+    data: Data = None,
+    sql: Sql = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", min=1, help="So many rows.", rich_help_panel=_CUT),
+    ] = None,
+    fpr: Annotated[
+        float | None,
+        typer.Option(
+            "--fpr", help="At most this share of the negatives is flagged.", rich_help_panel=_CUT
+        ),
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            "--precision", help="At least this share of the list is right.", rich_help_panel=_CUT
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost",
+            metavar="ALARM,MISS[,GAIN]",
+            help="The cheapest list: cost of a false alarm, of a miss, gain of a hit.",
+            rich_help_panel=_CUT,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every row, without reasons.", rich_help_panel=_CUT)
+    ] = False,
+    per: Annotated[
+        str | None,
+        typer.Option(
+            "--per",
+            metavar="COL",
+            help="A list for each value of a column, or for each hour, day, week or month of --time.",
+        ),
+    ] = None,
+    identifier: Identifier = None,
+    time: Time = None,
+    value: Value = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write the list: .csv or .parquet."),
+    ] = None,
+    n_reasons: Annotated[
+        int, typer.Option("--reasons", min=0, help="Most reasons for each row.")
+    ] = 3,
+    level: Level = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Rank new rows and list those to check, with reasons.
+
+    [bold]Examples[/bold]
+
+    toprank score fraud.toprank today.parquet --budget 200 --id payment --out alerts.csv
+
+    toprank score fraud.toprank 'week/*.csv' --budget 200 --per day --time paid_at --out alerts.csv
+
+    toprank score fraud.toprank today.parquet --precision 0.5 --value amount --json
+    """
+    import toprank
+    from toprank.cli.inputs import Roles, input_files, load_model, model_columns, read_scored
+    from toprank.folds import scores_of
+
+    if out is not None:
+        check_output(out, TABLE_FORMATS, [str(model), *input_files(data)])
+    cut = {"budget": budget, "fpr": fpr, "precision": precision, "cost": read_costs(cost)}
+    if everything:
+        cut["cut"] = float("-inf")
+    if sum(option is not None for option in cut.values()) != 1:
+        raise ValueError(
+            "say how long the list is by one of --budget, --fpr, --precision, --cost and --all"
+        )
+    ranker = load_model(model)
+    roles = Roles(identifier=identifier, time=time, value=value)
+    rows = read_scored(data, sql, model_columns(ranker), roles)
+    groups = None if per is None else rows.groups(per)
+    scores = scores_of(ranker, rows.X)
+    alerts = toprank.shortlist(
+        ranker, rows.X, **cut, per=groups, ids=rows.row_names(), value=rows.value,
+        n_reasons=0 if everything else n_reasons, confidence=level, scores=scores,
+    )  # fmt: skip
+    found = _summarise_alerts(alerts, rows)
+    if getattr(ranker, "training_summary_", None) is not None:
+        found["drift"] = toprank.shortlisting.drift(ranker, rows.X, scores=scores).warnings
+    if identifier is None:
+        alerts = alerts.rename(columns={"id": "row"})
+    if out is not None:
+        from toprank.tables import write_table
+
+        write_table(alerts, out)
+        found["file"] = str(out)
+    _print_remarks(found)
+    if as_json:
+        print_json(found if out is not None else {**found, "alerts": records(alerts)})
+        return
+    _print_alerts(alerts, found)
+
+
+def _summarise_alerts(alerts: pd.DataFrame, rows: InputTable) -> dict[str, Any]:
+    """Return the figures of a list; `drift` stays None where the model does not know its training rows."""
+    found: dict[str, Any] = {
+        "rows": len(rows.X),
+        "n_alerts": len(alerts),
+        "cut": alerts.attrs["cut"],
+        "ties_left_out": alerts.attrs["ties_left_out"],
+        "unused_columns": rows.unused,
+        "drift": None,
+    }
+    if "probability" in alerts:
+        found["expected_hits"] = float(alerts["probability"].sum())
+    if rows.value is not None:
+        found["value"] = {"listed": float(alerts["value"].sum()), "all": float(rows.value.sum())}
+        if "probability" in alerts:
+            expected = (alerts["probability"] * alerts["value"]).sum()
+            found["value"]["expected_caught"] = float(expected)
+    return found
+
+
+def _print_remarks(found: dict[str, Any]) -> None:
+    """Print what is unusual about the rows, on the error stream."""
+    if found["unused_columns"]:
+        names = ", ".join(repr(name) for name in found["unused_columns"])
+        note(f"not in training and not used: {names}")
+    drifted = found["drift"] or []
+    if drifted:
+        more = (
+            f"; and {len(drifted) - PRINTED_DRIFTS} more" if len(drifted) > PRINTED_DRIFTS else ""
+        )
+        texts = "; ".join(drifted[:PRINTED_DRIFTS])
+        warn(f"the rows have drifted from those of training: {texts}{more}")
+    if found["ties_left_out"]:
+        note(f"{found['ties_left_out']} rows with the same score as the last are not on the list")
+
+
+def _print_alerts(alerts: Any, found: dict[str, Any]) -> None:
+    """Print the summary and the first rows of the list."""
+    hits = f", about {found['expected_hits']:.1f} of them right" if "expected_hits" in found else ""
+    say(f"{shown(found['n_alerts'])} of {shown(found['rows'])} rows are on the list{hits}.")
+    if found["cut"] is not None:
+        say(f"The cut: {found['cut']['guarantee']}.")
+    if "value" in found:
+        money = found["value"]
+        caught = (
+            f"; {money['expected_caught']:,.2f} expected to be caught"
+            if "expected_caught" in money
+            else ""
+        )
+        say(f"Value on the list: {money['listed']:,.2f} of {money['all']:,.2f}{caught}.")
+    if len(alerts):
+        _print_first(alerts.head(PRINTED_ALERTS))
+    if len(alerts) > PRINTED_ALERTS:
+        say(
+            f"... and {shown(len(alerts) - PRINTED_ALERTS)} more"
+            + (":" if "file" in found else ".")
+        )
+    if "file" in found:
+        say(f"Written: {found['file']}")
+
+
+def _print_first(alerts: pd.DataFrame) -> None:
+    """Print alerts as a table, the interval beside the probability."""
+    titles = [
+        name for name in alerts.columns if name not in ("probability_low", "probability_high")
+    ]
+    lines = []
+    for row in records(alerts):
+        line = {name: str(row[name]) for name in titles}
+        line |= {name: f"{row[name]:.4g}" for name in ("score", "value") if name in row}
+        if "probability" in row:
+            line["probability"] = f"{row['probability']:.3f}"
+        if "probability_low" in row:
+            interval = f"({row['probability_low']:.3f} to {row['probability_high']:.3f})"
+            line["probability"] += f" {interval}"
+        lines.append(list(line.values()))
+    print_table(titles, lines)
+
+
+# -- report ------------------------------------------------------------------------------------------
+
+
+@app.command()
+def report(
+    model: ModelFile,
+    target: Target,
+    data: Data = None,
+    sql: Sql = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page, *.html.")] = Path(
+        "toprank-report.html"
+    ),
+    positive: Positive = None,
+    identifier: Identifier = None,
+    time: Time = None,
+    weight: Weight = None,
+    value: Value = None,
+    cost_of_check: CostOfCheck = None,
+    currency: Currency = "",
+    lengths: Lengths = "50,100,200",
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    resamples: PageResamples = 1000,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write the page of a model: how good it is on labelled rows that it has not learnt from.
+
+    [bold]Examples[/bold]
+
+    toprank report fraud.toprank may.parquet --target is_fraud --id payment --time paid_at
+
+    toprank report fraud.toprank may.csv --target is_fraud --value amount --cost-of-check 12
+    """
+    import toprank
+    from toprank.cli.inputs import Roles, input_files, load_model, model_columns, read_scored
+    from toprank.folds import scores_of
+    from toprank.report import evaluate, write_page
+
+    check_output(out, (".html", ".htm"), [str(model), *input_files(data)])
+    shown_lengths = read_lengths(lengths)
+    ranker = load_model(model)
+    roles = Roles(target, positive, identifier, None, time, weight, value)
+    rows = read_scored(data, sql, model_columns(ranker), roles)
+    assert rows.y is not None
+    scores, names = scores_of(ranker, rows.X), rows.row_names()
+    budget = min(max(shown_lengths), len(rows.X))
+    found = evaluate(
+        rows.y,
+        scores,
+        model=model.stem,
+        ids=names,
+        alerts=toprank.shortlist(
+            ranker, rows.X, budget=budget, ids=names, value=rows.value, scores=scores
+        ),
+        importance=toprank.shortlisting.global_importance(ranker, rows.X, scores=scores),
+        time=rows.time,
+        value=rows.value,
+        cost_of_check=cost_of_check,
+        currency=currency,
+        lengths=shown_lengths,
+        level=level,
+        n_resamples=resamples,
+        random_state=seed,
+        sample_weight=rows.weight,
+        title=title,
+    )
+    write_page(found, out)
+    if as_json:
+        print_json({**found, "file": str(out)})
+        return
+    say(f"{shown(len(rows.y))} rows of {rows.source}, {shown(int(rows.y.sum()))} of them positive.")
+    print_list_figures(found)
+    say(f"The page: {out}")
+
+
+# -- explain -----------------------------------------------------------------------------------------
+
+
+@app.command()
+def explain(
+    model: ModelFile,
+    data: Data = None,
+    sql: Sql = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--row",
+            metavar="ROWS",
+            help="Rows to explain: identifiers (with --id) or numbers from 1.",
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", min=0, help="Without --row: so many of the highest rows.")
+    ] = 5,
+    n_reasons: Annotated[
+        int, typer.Option("--reasons", min=1, help="Most reasons for each row.")
+    ] = 5,
+    identifier: Identifier = None,
+    as_json: Json = False,
+) -> None:
+    """Describe a model file; with data, say what drives the scores and why rows rank where they do.
+
+    [bold]Examples[/bold]
+
+    toprank explain fraud.toprank
+
+    toprank explain fraud.toprank today.parquet --id payment --row P15174,P15037
+    """
+    from toprank.cli.inputs import Roles, load_model, model_columns, read_scored
+
+    ranker = load_model(model)
+    if data is None and sql is None:
+        found = _describe_file(ranker, str(model))
+        print_json(found) if as_json else _print_description(found)
+        return
+    rows = read_scored(data, sql, model_columns(ranker), Roles(identifier=identifier))
+    found = _explain_rows(ranker, rows, row, top, n_reasons)
+    print_json(found) if as_json else _print_explanation(found)
+
+
+def _describe_file(ranker: Any, path: str) -> dict[str, Any]:
+    """Return what a model file holds."""
+    from toprank.persistence import describe
+
+    file = describe(path)
+    inner = getattr(ranker, "estimator_", ranker)
+    if hasattr(inner, "steps"):
+        inner = inner.steps[-1][1]
+    summary = file.summary or {}
+    found: dict[str, Any] = {
+        "class": type(inner).__name__,
+        "calibrated": hasattr(ranker, "staircase_"),
+        "toprank": file.header["toprank"],
+        "rows": summary.get("n_rows"),
+        "positives": summary.get("n_positives"),
+        "columns": _describe_columns(file.schema["columns"], summary.get("columns", [])),
+    }
+    if hasattr(inner, "rules_"):
+        rules = inner.rules_
+        found["n_rules"] = len(rules)
+        found["rules"] = records(rules.head(PRINTED_RULES))
+    return found
+
+
+def _describe_columns(
+    schema: list[dict[str, Any]], summary: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return name, kind and range of each column."""
+    known = {column["name"]: column for column in summary}
+    found = []
+    for column in schema:
+        seen = known.get(column["name"], {})
+        entry = {"name": column["name"], "kind": column["kind"], "missing": seen.get("missing")}
+        quantiles, shares = seen.get("quantiles"), seen.get("shares")
+        if quantiles:
+            entry["range"] = [quantiles[0], quantiles[50], quantiles[-1]]
+        elif shares:
+            entry["most_frequent"] = list(shares)[:3]
+        found.append(entry)
+    return found
+
+
+def _print_description(found: dict[str, Any]) -> None:
+    kind = "calibrated " if found["calibrated"] else ""
+    trained = (
+        ""
+        if found["rows"] is None
+        else f", trained on {shown(found['rows'])} rows, {shown(found['positives'])} of them positive"
+    )
+    say(f"A {kind}{found['class']}{trained}; written by toprank {found['toprank']}.")
+    rows = []
+    for column in found["columns"]:
+        values = ""
+        if "range" in column:
+            low, middle, high = (f"{value:.4g}" for value in column["range"])
+            values = f"{low} to {high}, half of them above {middle}"
+        elif "most_frequent" in column:
+            values = ", ".join(column["most_frequent"]) + ", ..."
+        missing = "" if column["missing"] is None else f"{column['missing']:.1%}"
+        rows.append([column["name"], column["kind"], missing, values])
+    print_table(["column", "kind", "missing", "values"], rows)
+    if "rules" in found:
+        say(
+            f"The first of {found['n_rules']} rules:"
+            if found["n_rules"] > PRINTED_RULES
+            else "Rules:"
+        )
+        titles = list(found["rules"][0]) if found["rules"] else []
+        print_table(titles, [[shown(value) for value in rule.values()] for rule in found["rules"]])
+
+
+def _explain_rows(
+    ranker: Any, rows: InputTable, wanted: list[str] | None, top: int, n_reasons: int
+) -> dict[str, Any]:
+    """Return what drives the scores, and the reasons of some rows."""
+    import numpy as np
+
+    from toprank.folds import scores_of
+    from toprank.ranking import descending_order
+    from toprank.shortlisting import global_importance, reasons
+
+    scores = scores_of(ranker, rows.X)
+    order = descending_order(scores)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    chosen = order[:top] if wanted is None else rows.row_positions(wanted)
+    texts = reasons(
+        ranker, rows.X.iloc[chosen], n_reasons, background=rows.X.head(1000), scores=scores[chosen]
+    )
+    names = rows.row_names()
+    explained = [
+        {
+            "row": names[position],
+            "rank": int(ranks[position]),
+            "score": float(scores[position]),
+            "reasons": row_reasons,
+        }
+        for position, row_reasons in zip(chosen, texts, strict=True)
+    ]
+    importance = global_importance(ranker, rows.X, scores=scores)
+    return {"rows": len(rows.X), "importance": records(importance), "explained": explained}
+
+
+def _print_explanation(found: dict[str, Any]) -> None:
+    say(f"What moves the scores of {shown(found['rows'])} rows, and by how much on average:")
+    lines = [
+        [str(entry["feature"]), f"{entry['importance']:.4g}", f"{entry['share']:.1%}"]
+        for entry in found["importance"][:PRINTED_FEATURES]
+    ]
+    print_table(["column", "moves the score by", "share"], lines, right_from=1)
+    for entry in found["explained"]:
+        say(f"Row {entry['row']}: rank {shown(entry['rank'])}, score {entry['score']:.4g}")
+        for reason in entry["reasons"] or ["nothing moves it"]:
+            say(f"  {reason}")
+
+
+# -- evaluate ----------------------------------------------------------------------------------------
+
+
+@app.command()
+def evaluate(
+    label: Annotated[
+        str,
+        typer.Option("--label", "--target", help="Column of the labels.", show_default=False),
+    ],
+    score: Annotated[
+        str, typer.Option("--score", help="Column of the scores.", show_default=False)
+    ],
+    data: Data = None,
+    sql: Sql = None,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="Another file, row by row, with the label column."),
+    ] = None,
+    positive: Positive = None,
+    weight: Weight = None,
+    query: Query = None,
+    resamples: Resamples = 1000,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure a ranking: all metrics, with confidence intervals.
+
+    [bold]Examples[/bold]
+
+    toprank evaluate scores.csv --label is_fraud --score s
+
+    cat scores.csv | toprank evaluate - --label kind --positive fraud --score s --json
+    """
+    from toprank import metrics
+    from toprank.cli.inputs import read_input, read_label
+    from toprank.tables import numbers, read_table
+
+    wanted = [column for column in (score, weight, query) if column is not None]
+    table, source = read_input(data, sql, wanted if labels is not None else [label, *wanted])
+    truth = table[label] if labels is None else read_table(labels, [label])[label]
+    scores = numbers(table, score)
+    found = metrics.evaluate(
+        truth,
+        scores,
+        pos_label=None if positive is None else read_label(positive, truth),
+        sample_weight=None if weight is None else numbers(table, weight),
+        qid=None if query is None else table[query],
+        n_resamples=resamples,
+        level=level,
+        random_state=seed,
+    )
+    if as_json:
+        print_json({"rows": len(scores), "level": level, "metrics": found})
+        return
+    say(f"{len(scores):,} rows of {source}; intervals at {level:.0%}")
+    lines = [
+        [_metric_name(name, entry), *(figure(entry[key]) for key in ("value", "low", "high"))]
+        for name, entry in found.items()
+    ]
+    print_table(["metric", "value", "low", "high"], lines, right_from=1)
+
+
+def _metric_name(name: str, entry: dict[str, Any]) -> str:
+    """Return the name of a metric with the parameters that it was computed with."""
+    given = {key: value for key, value in entry["parameters"].items() if value is not None}
+    inside = ", ".join(f"{key}={shown(value)}" for key, value in given.items())
+    return f"{name}({inside})" if inside else name

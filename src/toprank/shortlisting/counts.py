@@ -1,0 +1,237 @@
+"""Out-of-fold scores as counts above every threshold, and exact bounds of shares.
+
+Counts may be fractions: with weights, a class of total weight W and total squared weight S says as much as
+W^2 / S rows (Kish 1965, Survey Sampling), which is the number of rows when all weights are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+
+from toprank.ranking import RankedList
+
+__all__ = [
+    "OutOfFoldCounts",
+    "effective_rows",
+    "lower_share",
+    "probability_at_least",
+    "probability_at_most",
+    "share_interval",
+    "upper_share",
+]
+
+MAX_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class OutOfFoldCounts:
+    """Labelled scores from the highest to the lowest, in steps that no threshold divides.
+
+    Cuts and calibration are learnt from it, and it is small enough for a model file: the steps at the
+    top of the list are kept one by one, those further down are joined (`thin`).
+
+    Attributes
+    ----------
+    tops, bottoms : ndarray of shape (n_steps,)
+        The highest and the lowest score of each step; both are equal for a step of tied rows.
+    positives, negatives : ndarray of shape (n_steps,)
+        Weight of the positives (negatives) down to the end of each step.
+    positive_squares, negative_squares : ndarray of shape (n_steps,)
+        Sums of the squared weights, likewise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = OutOfFoldCounts.of(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 2.0]))
+    >>> counts.positives.tolist(), counts.negatives.tolist()
+    ([1.0, 1.0, 2.0], [0.0, 1.0, 2.0])
+    >>> [counts.threshold(k) for k in range(4)]
+    [inf, 3.5, 2.5, -inf]
+    """
+
+    tops: np.ndarray
+    bottoms: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+    positive_squares: np.ndarray
+    negative_squares: np.ndarray
+
+    @classmethod
+    def of(
+        cls, positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None
+    ) -> OutOfFoldCounts:
+        """Rank labelled scores (weights above 0); equal scores share a step."""
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        ranked = RankedList.of(positive, scores, weight)
+        squares = ranked
+        if weight is not None:
+            squares = RankedList.of(positive, scores, np.asarray(weight, dtype=np.float64) ** 2)
+        return cls(
+            ranked.scores,
+            ranked.scores.copy(),
+            ranked.positives,
+            ranked.negatives,
+            squares.positives.copy(),
+            squares.negatives.copy(),
+        )
+
+    def thin(self, max_steps: int = MAX_STEPS) -> OutOfFoldCounts:
+        """Return at most so many steps: the upper half stays as it is, the others are joined evenly.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> counts = OutOfFoldCounts.of(np.arange(100) % 2, np.arange(100.0)).thin(10)
+        >>> counts.n_steps, counts.total_positives, counts.bottoms[:6].tolist()
+        (10, 50.0, [99.0, 98.0, 97.0, 96.0, 95.0, 76.0])
+        """
+        if self.n_steps <= max_steps:
+            return self
+        exact = max_steps // 2
+        joined = np.linspace(exact - 1, self.n_steps - 1, max_steps - exact + 1)[1:]
+        ends = np.concatenate([np.arange(exact), np.round(joined).astype(np.int64)])
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        return OutOfFoldCounts(
+            self.tops[starts],
+            self.bottoms[ends],
+            self.positives[ends],
+            self.negatives[ends],
+            self.positive_squares[ends],
+            self.negative_squares[ends],
+        )
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.tops)
+
+    @property
+    def flagged(self) -> np.ndarray:
+        """Weight of all rows down to the end of each step."""
+        return self.positives + self.negatives
+
+    @property
+    def flagged_squares(self) -> np.ndarray:
+        return self.positive_squares + self.negative_squares
+
+    @property
+    def total_positives(self) -> float:
+        return float(self.positives[-1])
+
+    @property
+    def total_negatives(self) -> float:
+        return float(self.negatives[-1])
+
+    @property
+    def total(self) -> float:
+        return self.total_positives + self.total_negatives
+
+    @property
+    def effective_positives(self) -> float:
+        """How many positives of equal weight say as much."""
+        return float(effective_rows(self.positives[-1], self.positive_squares[-1]))
+
+    @property
+    def effective_negatives(self) -> float:
+        return float(effective_rows(self.negatives[-1], self.negative_squares[-1]))
+
+    def by_steps_flagged(self, name: str) -> np.ndarray:
+        """Return a cumulative sum by the number of steps flagged: 0, 1, ..., n_steps."""
+        return np.concatenate([[0.0], getattr(self, name)])
+
+    def threshold(self, n_flagged_steps: int) -> float:
+        """Return the score half-way between these steps and the next; infinite at the ends."""
+        if n_flagged_steps <= 0:
+            return float("inf")
+        if n_flagged_steps >= self.n_steps:
+            return float("-inf")
+        high = float(self.bottoms[n_flagged_steps - 1])
+        low = float(self.tops[n_flagged_steps])
+        middle = low / 2 + high / 2  # the difference of two huge scores would overflow
+        return middle if low <= middle < high else low
+
+    def step_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of the positives and the negatives of each single step."""
+        return np.diff(self.positives, prepend=0.0), np.diff(self.negatives, prepend=0.0)
+
+    def average_precision(self) -> float:
+        """Return the average precision of the scores; joined steps count as ties.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> OutOfFoldCounts.of(np.array([1, 0, 1]), np.array([3.0, 2.0, 1.0])).average_precision()
+        0.8333333333333333
+        """
+        from toprank.metrics import average_precision
+
+        positives, negatives = self.step_counts()
+        labels = np.repeat([1, 0], self.n_steps)
+        scores = np.tile(np.arange(self.n_steps, 0, -1.0), 2)
+        return average_precision(
+            labels, scores, sample_weight=np.concatenate([positives, negatives])
+        )
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def effective_rows(weight: Any, squares: Any) -> np.ndarray:
+    """Return how many rows of equal weight say as much: W^2 / S; 0 where there is no weight.
+
+    Examples
+    --------
+    >>> float(effective_rows(4.0, 4.0)), float(effective_rows(3.0, 5.0))
+    (4.0, 1.8)
+    """
+    weight, squares = np.asarray(weight, dtype=float), np.asarray(squares, dtype=float)
+    return np.divide(weight**2, squares, out=np.zeros_like(squares), where=squares > 0)
+
+
+def lower_share(hits: Any, total: Any, error: Any) -> np.ndarray:
+    """Return the lower bound of a share that is too high with probability at most `error`.
+
+    The p at which hits or more of total have just that probability (Clopper & Pearson 1934,
+    Biometrika 26): a quantile of Beta(hits, total - hits + 1). 0 without a hit.
+
+    Examples
+    --------
+    >>> round(float(lower_share(5, 5, 0.05)), 3)
+    0.549
+    """
+    hits, total, error = np.broadcast_arrays(
+        *(np.asarray(v, dtype=float) for v in (hits, total, error))
+    )
+    some = (hits > 0) & (total > 0)
+    missed = np.maximum(total - hits, 0.0)
+    bound = betaincinv(np.where(some, hits, 1.0), missed + 1.0, error)
+    return np.where(some, bound, 0.0)
+
+
+def upper_share(hits: Any, total: Any, error: Any) -> np.ndarray:
+    """Return the upper bound of a share that is too low with probability at most `error`."""
+    hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
+    return 1.0 - lower_share(np.maximum(total - hits, 0.0), total, error)
+
+
+def share_interval(hits: float, total: float, confidence: float) -> tuple[float, float]:
+    """Return both bounds, each wrong with half of what `confidence` leaves."""
+    error = (1.0 - confidence) / 2
+    return float(lower_share(hits, total, error)), float(upper_share(hits, total, error))
+
+
+def probability_at_least(hits: Any, total: Any, share: float) -> np.ndarray:
+    """Return the probability of `hits` or more of `total` when each is one with probability `share`."""
+    hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
+    some = hits > 0
+    missed = np.maximum(total - hits, 0.0)
+    return np.where(some, betainc(np.where(some, hits, 1.0), missed + 1.0, share), 1.0)
+
+
+def probability_at_most(hits: Any, total: Any, share: float) -> np.ndarray:
+    """Return the probability of `hits` or fewer of `total` when each is one with probability `share`."""
+    hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
+    return probability_at_least(np.maximum(total - hits, 0.0), total, 1.0 - share)
