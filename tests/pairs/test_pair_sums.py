@@ -55,7 +55,11 @@ def test_smooth_sums_equal_the_double_loop(rng, side, way, sizes, spread):
     weights = rng.random((3, sizes[1])) * np.array([[1.0], [100.0], [1e-3]])
     sums, derivatives = sigmoid_sums(targets, sources, weights, side=side, pairs_per_row=way)
     plus = softplus_sums(targets, sources, weights, side=side, pairs_per_row=way)
-    for ours, kernel in ((sums, naive.sigmoid), (derivatives, sigmoid_derivative), (plus, naive.softplus)):
+    for ours, kernel in (
+        (sums, naive.sigmoid),
+        (derivatives, sigmoid_derivative),
+        (plus, naive.softplus),
+    ):
         agree(ours, naive.pair_sums(kernel, targets, sources, weights, side).T)
 
 
@@ -93,7 +97,9 @@ def test_any_scores(targets, sources, way):
         sums, naive.pair_sums(naive.sigmoid, targets, scores, weights), atol=1e-8 * total
     )
     np.testing.assert_allclose(
-        derivatives, naive.pair_sums(sigmoid_derivative, targets, scores, weights), atol=1e-7 * total
+        derivatives,
+        naive.pair_sums(sigmoid_derivative, targets, scores, weights),
+        atol=1e-7 * total,
     )
     np.testing.assert_allclose(
         plus, naive.pair_sums(naive.softplus, targets, scores, weights), rtol=1e-8,

@@ -230,7 +230,9 @@ class _JoinedRows:
         sources = np.ascontiguousarray(sources, dtype=np.float64)
         if (target_qid is None) != (source_qid is None):
             raise ValueError("give both target_qid and source_qid, or neither")
-        weights = np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
+        weights = (
+            np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
+        )
         if weights.shape[-1] != len(sources):
             raise ValueError(f"{weights.shape[-1]} weights for {len(sources)} sources")
         n = len(targets)
