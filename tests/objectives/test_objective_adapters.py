@@ -63,9 +63,7 @@ def test_xgboost_weights_and_groups_reach_the_objective(table):
     objective = objectives.get("lambda_map")
     matrix = xgboost.DMatrix(X, y, weight=weight)
     ours = objective.for_xgboost()(np.zeros(400), matrix)
-    for a, b in zip(
-        ours, scaled(objective, y, np.zeros(400), weight), strict=True
-    ):
+    for a, b in zip(ours, scaled(objective, y, np.zeros(400), weight), strict=True):
         np.testing.assert_array_equal(a, b)
     grouped = xgboost.DMatrix(X, y, qid=qid)
     ours = objective.for_xgboost()(X[:, 0], grouped)

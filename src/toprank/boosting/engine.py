@@ -238,9 +238,7 @@ class _Run:
             return settings.learning_rate * best
 
         def loss(scores: np.ndarray) -> float:
-            return settings.objective.loss(
-                rows.y, scores, sample_weight=rows.weight, qid=rows.qid
-            )
+            return settings.objective.loss(rows.y, scores, sample_weight=rows.weight, qid=rows.qid)
 
         best = line_search(loss, rows.scores, direction, largest_move=settings.largest_move)
         return settings.learning_rate * best
