@@ -18,8 +18,10 @@ from toprank import (
     LambdaMART,
     SGBAPsig,
     TunedLogisticBooster,
+    load,
     metrics,
     objectives,
+    save,
 )
 from toprank.objectives import OBJECTIVES
 from toprank.parallel import thread_count
@@ -195,9 +197,11 @@ def test_continuing_a_fit_equals_one_long_fit(objective: str) -> None:
 
     whole = grow(20).fit(X, y)
     half = grow(10).fit(X, y)
-    rest = grow(10).fit(X, y, init_model=half)
-    assert rest.n_estimators_ == 20
-    np.testing.assert_allclose(rest.decision_function(X), whole.decision_function(X), atol=1e-4)
+    continued = grow(10).fit(X, y, init_model=half)
+    assert continued.n_estimators_ == 20
+    np.testing.assert_allclose(
+        continued.decision_function(X), whole.decision_function(X), atol=1e-4
+    )
     assert half.n_estimators_ == 10  # what was continued is left as it was
     with pytest.raises(ValueError, match="other columns"):
         grow(5).fit(X[:, :3], y, init_model=half)
@@ -213,7 +217,7 @@ def shops(names: str, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", ["text", "number"])
-def test_continuing_on_other_categories(kind: str) -> None:
+def test_continuing_on_other_categories(kind: str, tmp_path) -> None:
     """Old trees must see the codes they were grown on, and new trees tell the new categories apart."""
     old, y_old = shops("bdeghk", seed=0)
     new, y_new = shops("abcdefghijkl", seed=1)
@@ -229,7 +233,8 @@ def test_continuing_on_other_categories(kind: str) -> None:
     start = first.boosters_[0].num_boosted_rounds()
     staged = list(more.staged_decision_function(old))[start - 1] + more.offset_
     np.testing.assert_allclose(staged, first.decision_function(old) + first.offset_, atol=1e-5)
-    again = pickle.loads(pickle.dumps(more))
+    save(more, tmp_path / "model")
+    again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.decision_function(new), more.decision_function(new))
 
 

@@ -176,7 +176,7 @@ def test_a_row_is_a_source_of_its_own_sum(rng):
 
 
 def test_large_tie_groups_take_linear_time(rng):
-    """Interleaved kinds inside one tie group: a quadratic walk would take minutes here."""
+    """Interleaved codes inside one tie group: a quadratic walk would take minutes here."""
     n = 400_000
     ranked = RankedQueries.of(np.zeros(n))
     codes = (np.arange(n) % 3).astype(np.uint8)

@@ -51,7 +51,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         Grow always at the leaf with the greatest gain, or level by level.
     min_child_weight : float, default=1.0
         Least sum of Hessians in a leaf. Ranking gradients are rescaled so that the Hessians of a list
-        sum to its positives: a leaf of 1 holds about one positive's worth of curvature.
+        sum to its positives: a leaf of 1 has about the curvature of one positive.
     min_split_gain : float, default=0.0
         Least gain of a split.
     reg_lambda : float, optional

@@ -157,7 +157,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
     ) -> list[InnerSplit]:
         """Split the rows that have weight; groups and times are given for all rows."""
         weights = np.asarray(1.0 if sample_weight is None else sample_weight)
-        kept = weights > 0 if weights.ndim else slice(None)  # one number weighs all rows
+        kept = weights > 0 if weights.ndim else slice(None)  # or one number for all rows
         n_rows = len(weights) if weights.ndim else len(data.y)
         if groups is not None:
             groups = check_groups(groups, n_rows)[kept]

@@ -84,7 +84,7 @@ def predict_margin(booster: Any, X: Any, rounds: tuple[int, int] = (0, 0)) -> np
 
 
 def shap_values(boosters: list[Any], columns: Columns, X: Any) -> np.ndarray:
-    """Return what each column adds to the mean margin of checked rows; the last column is the rest."""
+    """Return what each column adds to the mean margin of checked rows, and last the constant part."""
     matrix = require_xgboost().DMatrix(X, **column_types(columns))
     each = [booster.predict(matrix, pred_contribs=True) for booster in boosters]
     return np.asarray(np.mean(each, axis=0, dtype=np.float64))

@@ -176,10 +176,8 @@ def rank_values(
         first = second = math.inf
         if kind == RECIPROCAL:
             first, second = _first_ranks(scores, weight, codes, lo, hi)
-        metric, density = (
-            QueryMetric(kind, cutoffs[q], first, second, discounts),
-            _cell_density(weight, lo, hi),
-        )
+        metric = QueryMetric(kind, cutoffs[q], first, second, discounts)
+        density = _cell_density(weight, lo, hi)
         above, positives, reciprocals = 0.0, 0.0, 0.0
         start = lo
         while start < hi:

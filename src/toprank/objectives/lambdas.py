@@ -341,7 +341,7 @@ class LambdaMAUC(LambdaObjective):
     Parameters
     ----------
     kind : {"ordered", "one_vs_rest"}
-        "ordered": the AUC of "relevance at least c" against the rest, averaged over c = 1, 2, ... with
+        "ordered": the AUC of "relevance at least c" against lower relevance, averaged over c = 1, 2, ... with
         the share p(c) of label c in the data. For labels lo < hi,
         :math:`|\Delta| = |rank_i - rank_j| \sum_{c=lo+1}^{hi} p(c) / (m_c n_c)` over
         :math:`\sum_{c \ge 1} p(c)`, with :math:`m_c` and :math:`n_c` the rows of the query at or above c
@@ -383,8 +383,8 @@ class LambdaMAUC(LambdaObjective):
             return np.cumsum(self._steps(lists), axis=1)
         totals = lists.totals
         sizes = totals.sum(axis=1, keepdims=True)
-        rest = np.where(totals > 0, sizes - totals, 0.0)
-        return np.where(rest > 0, 1.0 / np.maximum(sizes * rest, 1e-300), 0.0)
+        others = np.where(totals > 0, sizes - totals, 0.0)
+        return np.where(others > 0, 1.0 / np.maximum(sizes * others, 1e-300), 0.0)
 
     @staticmethod
     def _steps(lists: RankedLists) -> FloatArray:
