@@ -176,11 +176,13 @@ class PartialAUC(Objective):
     def _prepare(self, rows: ScoredList) -> tuple[RankedLists, FloatArray]:
         """Rank rows; return their weights too, the negatives' as far as they lie within the range."""
         lists = ranked_lists(rows, n_levels=2)
-        ranked = lists.ranked
+        ranked, negatives = lists.ranked, lists.totals[:, 0]
         pairs = lists.totals.prod(axis=1) * (self.b - self.a)
         share = np.where(lists.rankable, lists.query_share / np.maximum(pairs, 1e-300), 0.0)
+        # the end of the list is the end of the range, whatever the rounding of the weights
+        end = self.b * negatives if self.b < 1 else np.full_like(negatives, np.inf)
         weight = _weights_in_range(
-            ranked.scores, lists.codes, lists.weight, ranked.starts, self.a, self.b, share
+            ranked.scores, lists.codes, lists.weight, ranked.starts, self.a * negatives, end, share
         )
         return lists, weight
 
@@ -244,17 +246,23 @@ _SURROGATES = {
 
 
 @njit(cache=True, nogil=True)
-def _weights_in_range(scores, codes, weight, starts, low, high, share):
-    """Return weights by place; a negative's counts as far as it lies between low·N and high·N.
+def _weights_in_range(scores, codes, weight, starts, lows, highs, share):
+    """Return weights by place; a negative's counts as far as it lies between `lows` and `highs`.
 
     The negatives also carry what one pair of their query counts in the loss.
     """
     inside = weight.copy()
+    places = np.empty(len(codes), np.int64)
     for q in range(len(starts) - 1):
-        negatives = starts[q] + np.flatnonzero(codes[starts[q] : starts[q + 1]] == 0)
-        own = weight[negatives]
-        total = own.sum()
-        # the end of the list is the end of the range, whatever the rounding of the weights
-        end = high * total if high < 1.0 else np.inf
-        inside[negatives] = share[q] * range_weights(scores[negatives], own, low * total, end)
+        n, above = 0, 0.0
+        for k in range(starts[q], starts[q + 1]):
+            if codes[k] != 0:
+                continue
+            inside[k] = 0.0
+            if above < highs[q] or scores[k] == scores[places[n - 1]]:  # to the end of a tie group
+                places[n] = k
+                n += 1
+                above += weight[k]
+        first = places[:n]
+        inside[first] = share[q] * range_weights(scores[first], weight[first], lows[q], highs[q])
     return inside
