@@ -220,7 +220,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         eval_set : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, qid), optional
             Validation rows. With `early_stopping_rounds` they choose the number of rounds.
         init_model : GradientBoostingRanker, optional
-            A fitted ranker to go on from: its trees come first.
+            A fitted ranker to go on from: its trees come first. The rows may have other categories: known
+            ones keep their codes, new ones are added.
         callbacks : sequence of callables
             Each is called with a `Round` after each round; a true answer ends the fit.
 
