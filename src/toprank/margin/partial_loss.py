@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toprank.margin._poise_kernels import range_loss, weights_in_range
-from toprank.pair_sums import sigmoid_sums, softplus_sums
+from toprank.pairs import sigmoid_sums, softplus_sums
 from toprank.ranking import RankedQueries, descending_order
 
 __all__ = ["SURROGATES", "PartialLoss", "Surrogate", "check_range"]

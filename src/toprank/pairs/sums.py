@@ -13,23 +13,18 @@ Hinge sums are exact by running counts; exponential sums factorise and need no h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
-from toprank import _pair_kernels as kernels
-from toprank._pair_tiles import POWERS
+from toprank.pairs import _kernels as kernels
+from toprank.pairs._kernels import POWERS, PairPass
 from toprank.ranking import RankedQueries
 
-__all__ = [
-    "hinge_sums",
-    "ranked_hinge_sums",
-    "ranked_sums",
-    "sigmoid_sums",
-    "softplus_sums",
-]
+__all__ = ["ranked_hinge_sums", "ranked_sums", "sigmoid_sums", "softplus_sums"]
 
 FloatArray = np.ndarray
 
@@ -37,6 +32,7 @@ PAIRS_PER_ROW = 16
 """Up to this many pairs for each row of a query, the plain double loop is the faster way."""
 
 _SIDES = {"both": 0, "above": 1, "below": -1}
+_NONE = np.empty(0)
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +60,7 @@ def ranked_sums(
     source: int,
     weights: FloatArray,
     *,
-    worths: tuple[FloatArray, FloatArray] | None = None,
+    rank_values: tuple[FloatArray, FloatArray] | None = None,
     kernel: str = "sigmoid",
     rising: bool = True,
     side: str = "both",
@@ -85,8 +81,8 @@ def ranked_sums(
         Sums are taken over the rows of kind `source` and returned at the rows of kind `target`.
     weights : ndarray of shape (n_rows,) or (n_vectors, n_rows)
         :math:`c_{ij} = w_j`; several vectors are served by one pass.
-    worths : pair of ndarray of shape (n_rows,), optional
-        With them, :math:`c_{ij} = w_j (v_{higher} - v_{lower})`, the worth of whichever of i and j ranks
+    rank_values : pair of ndarray of shape (n_rows,), optional
+        With them :math:`c_{ij} = w_j (v_{higher} - v_{lower})`, the value of whichever of i and j ranks
         higher minus that of the other: the first array for sources above the target, the second
         for those below it. One vector of weights only, and ties do not count.
     kernel : {"sigmoid", "softplus"}
@@ -115,17 +111,16 @@ def ranked_sums(
     coefficients = _coefficients()[family]
     far = kernels.COMPLEMENT if family == kernels.SIGMOID else kernels.LINEAR
     modes = np.array([far, kernels.DECAY] if rising else [kernels.DECAY, far])
-    by_worth = worths is not None
-    most_pairs = PAIRS_PER_ROW if pairs_per_row is None else pairs_per_row
-    upper, lower = worths if worths is not None else (np.empty(0), np.empty(0))
+    above, below = (_NONE, _NONE) if rank_values is None else rank_values
     matrix = np.ascontiguousarray(np.atleast_2d(weights), dtype=np.float64)
     if out is None:
         out = np.zeros((len(coefficients), *weights.shape))
-    kernels.pair_pass(
-        ranked.scores, ranked.starts, codes, target, source, matrix, upper, lower, by_worth,
-        _SIDES[side], family, coefficients, modes, most_pairs, np.array(factors),
-        out.reshape(len(out), len(matrix), -1),
+    work = PairPass(
+        ranked.scores, codes, target, source, matrix, rank_values is not None, above, below, family,
+        modes, coefficients, np.array(factors), out.reshape(len(out), len(matrix), -1),
     )  # fmt: skip
+    most_pairs = PAIRS_PER_ROW if pairs_per_row is None else pairs_per_row
+    kernels.pair_pass(work, ranked.starts, _SIDES[side], most_pairs)
     return out
 
 
@@ -188,14 +183,12 @@ def sigmoid_sums(
 
     Examples
     --------
-    >>> sums, slopes = sigmoid_sums([0.0], [0.0, 0.0, 3.0])
-    >>> sums.round(6).tolist(), slopes.round(6).tolist()
+    >>> sums, derivatives = sigmoid_sums([0.0], [0.0, 0.0, 3.0])
+    >>> sums.round(6).tolist(), derivatives.round(6).tolist()
     ([1.952574], [0.545177])
     """
-    sums = _plain_sums(
-        "sigmoid", target_scores, source_scores, source_weights, side, target_qid, source_qid,
-        pairs_per_row,
-    )  # fmt: skip
+    rows = _JoinedRows.of(target_scores, source_scores, source_weights, target_qid, source_qid)
+    sums = rows.sums("sigmoid", side, pairs_per_row)
     return sums[0], sums[1]
 
 
@@ -216,83 +209,44 @@ def softplus_sums(
     >>> softplus_sums([0.0], [0.0, -50.0, 50.0]).round(6).tolist()
     [50.693147]
     """
-    return _plain_sums(
-        "softplus", target_scores, source_scores, source_weights, side, target_qid, source_qid,
-        pairs_per_row,
-    )[0]  # fmt: skip
+    rows = _JoinedRows.of(target_scores, source_scores, source_weights, target_qid, source_qid)
+    return rows.sums("softplus", side, pairs_per_row)[0]
 
 
-def hinge_sums(
-    target_scores: Any,
-    source_scores: Any,
-    source_weights: Any = None,
-    *,
-    margin: float = 1.0,
-    target_qid: Any = None,
-    source_qid: Any = None,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return :math:`\sum_j w_j \max(0, m + f_j - f_i)` and the weight of the j inside the margin.
+@dataclass(frozen=True)
+class _JoinedRows:
+    """Targets (code 0) and sources (code 1) in one ranked list, and the place of each target."""
 
-    Exact, by one merge of the two sorted lists. The second result is minus the derivative of the
-    first by :math:`f_i`. For sums of :math:`\max(0, m + f_i - f_j)` give the negative scores.
+    ranked: RankedQueries
+    codes: np.ndarray
+    weights: FloatArray
+    places: np.ndarray
 
-    Examples
-    --------
-    >>> hinge, active = hinge_sums([0.0, 2.0], [0.5, -0.5, -3.0])
-    >>> hinge.tolist(), active.tolist()
-    ([2.0, 0.0], [2.0, 0.0])
-    """
-    ranked, codes, weights, rows = _prepare(
-        target_scores, source_scores, source_weights, target_qid, source_qid
-    )
-    sums = ranked_hinge_sums(ranked, codes, 0, 1, weights, margin=margin)
-    return _at_targets(sums, rows)
+    @classmethod
+    def of(
+        cls, targets: Any, sources: Any, weights: Any, target_qid: Any, source_qid: Any
+    ) -> _JoinedRows:
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
+        sources = np.ascontiguousarray(sources, dtype=np.float64)
+        if (target_qid is None) != (source_qid is None):
+            raise ValueError("give both target_qid and source_qid, or neither")
+        weights = np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if weights.shape[-1] != len(sources):
+            raise ValueError(f"{weights.shape[-1]} weights for {len(sources)} sources")
+        n = len(targets)
+        qid = None if target_qid is None else np.concatenate((target_qid, source_qid))
+        ranked = RankedQueries.of(np.concatenate((targets, sources)), qid)
+        codes = (ranked.order >= n).astype(np.uint8)
+        by_place = np.zeros((*weights.shape[:-1], len(codes)))
+        by_place[..., codes == 1] = weights[..., ranked.order[codes == 1] - n]
+        places = np.empty(n, np.int64)
+        places[ranked.order[codes == 0]] = np.flatnonzero(codes == 0)
+        return cls(ranked, codes, by_place, places)
 
-
-def _prepare(
-    target_scores: Any, source_scores: Any, source_weights: Any, target_qid: Any, source_qid: Any
-) -> tuple[RankedQueries, np.ndarray, FloatArray, np.ndarray]:
-    """Rank targets (code 0) and sources (code 1) together.
-
-    Returns the ranked list, codes and weights by place, and the place of each target.
-    """
-    targets = np.ascontiguousarray(target_scores, dtype=np.float64)
-    sources = np.ascontiguousarray(source_scores, dtype=np.float64)
-    if (target_qid is None) != (source_qid is None):
-        raise ValueError("give both target_qid and source_qid, or neither")
-    weights = np.ones(len(sources)) if source_weights is None else np.asarray(source_weights, float)
-    if weights.shape[-1] != len(sources):
-        raise ValueError(f"{weights.shape[-1]} weights for {len(sources)} sources")
-    n = len(targets)
-    qid = None if target_qid is None else np.concatenate((target_qid, source_qid))
-    ranked = RankedQueries.of(np.concatenate((targets, sources)), qid)
-    codes = (ranked.order >= n).astype(np.uint8)
-    by_place = np.zeros((*weights.shape[:-1], len(codes)))
-    by_place[..., codes == 1] = weights[..., ranked.order[codes == 1] - n]
-    places = np.empty(n, np.int64)
-    places[ranked.order[codes == 0]] = np.flatnonzero(codes == 0)
-    return ranked, codes, by_place, places
-
-
-def _at_targets(sums: FloatArray, places: np.ndarray) -> tuple[FloatArray, FloatArray]:
-    return sums[0][..., places], sums[1][..., places]
-
-
-def _plain_sums(
-    kernel: str,
-    target_scores: Any,
-    source_scores: Any,
-    source_weights: Any,
-    side: str,
-    target_qid: Any,
-    source_qid: Any,
-    pairs_per_row: int | None,
-) -> FloatArray:
-    """Serve the public sums: results in the order of the targets."""
-    ranked, codes, weights, places = _prepare(
-        target_scores, source_scores, source_weights, target_qid, source_qid
-    )
-    sums = ranked_sums(
-        ranked, codes, 0, 1, weights, kernel=kernel, side=side, pairs_per_row=pairs_per_row
-    )
-    return sums[..., places]
+    def sums(self, kernel: str, side: str, pairs_per_row: int | None) -> FloatArray:
+        """Return the sums in the order in which the targets were given."""
+        sums = ranked_sums(
+            self.ranked, self.codes, 0, 1, self.weights, kernel=kernel, side=side,
+            pairs_per_row=pairs_per_row,
+        )  # fmt: skip
+        return sums[..., self.places]

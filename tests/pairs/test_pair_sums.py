@@ -8,16 +8,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank import pair_sums
-from toprank.pair_sums import hinge_sums, ranked_sums, sigmoid_sums, softplus_sums
+from toprank.pairs import (
+    range_weights,
+    ranked_hinge_sums,
+    ranked_sums,
+    sigmoid_sums,
+    softplus_sums,
+)
+from toprank.pairs import sums as sums_module
 from toprank.parallel import run_tasks
 from toprank.ranking import RankedQueries
 
 SCAN, DOUBLE_LOOP = 0, 10**12  # pairs_per_row that force the one way or the other
 
 
-def slope(t):
+def sigmoid_derivative(t):
     return naive.sigmoid(t) * naive.sigmoid(-t)
+
+
+def hinge_sums(targets, sources, weights=None, *, margin=1.0, target_qid=None, source_qid=None):
+    """`ranked_hinge_sums` of two lists, in the order of the targets."""
+    n = len(targets)
+    qid = None if target_qid is None else np.concatenate((target_qid, source_qid))
+    ranked = RankedQueries.of(np.concatenate((targets, sources)), qid)
+    codes = (ranked.order >= n).astype(np.uint8)
+    weights = np.ones(len(sources)) if weights is None else weights
+    by_place = np.concatenate((np.zeros(n), weights))[ranked.order]
+    sums = ranked_hinge_sums(ranked, codes, 0, 1, by_place, margin=margin)
+    return sums[:, np.argsort(ranked.order)[:n]]
 
 
 def agree(ours, theirs, tolerance=1e-6):
@@ -35,19 +53,19 @@ def test_smooth_sums_equal_the_double_loop(rng, side, way, sizes, spread):
     shared = min(sizes)  # some sources tie with targets
     sources[: shared // 2] = targets[: shared // 2]
     weights = rng.random((3, sizes[1])) * np.array([[1.0], [100.0], [1e-3]])
-    sums, slopes = sigmoid_sums(targets, sources, weights, side=side, pairs_per_row=way)
+    sums, derivatives = sigmoid_sums(targets, sources, weights, side=side, pairs_per_row=way)
     plus = softplus_sums(targets, sources, weights, side=side, pairs_per_row=way)
-    for ours, kernel in ((sums, naive.sigmoid), (slopes, slope), (plus, naive.softplus)):
+    for ours, kernel in ((sums, naive.sigmoid), (derivatives, sigmoid_derivative), (plus, naive.softplus)):
         agree(ours, naive.pair_sums(kernel, targets, sources, weights, side).T)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 500, 5000])
 def test_all_sizes(rng, n):
     targets, sources = rng.normal(size=n), rng.normal(size=max(1, n // 3)) + 1.0
-    sums, slopes = sigmoid_sums(targets, sources)
+    sums, derivatives = sigmoid_sums(targets, sources)
     ones = np.ones(len(sources))
     agree(sums, naive.pair_sums(naive.sigmoid, targets, sources, ones))
-    agree(slopes, naive.pair_sums(slope, targets, sources, ones))
+    agree(derivatives, naive.pair_sums(sigmoid_derivative, targets, sources, ones))
     hinge, _ = hinge_sums(targets, sources)
     agree(hinge, naive.pair_sums(lambda t: np.maximum(0, 1 + t), targets, sources, ones), 1e-12)
 
@@ -68,14 +86,14 @@ score = st.one_of(
 def test_any_scores(targets, sources, way):
     scores, weights = np.array(sources).T
     targets = np.array(targets)
-    sums, slopes = sigmoid_sums(targets, scores, weights, pairs_per_row=way)
+    sums, derivatives = sigmoid_sums(targets, scores, weights, pairs_per_row=way)
     plus = softplus_sums(targets, scores, weights, pairs_per_row=way)
     total = max(weights.sum(), 1e-300)
     np.testing.assert_allclose(
         sums, naive.pair_sums(naive.sigmoid, targets, scores, weights), atol=1e-8 * total
     )
     np.testing.assert_allclose(
-        slopes, naive.pair_sums(slope, targets, scores, weights), atol=1e-7 * total
+        derivatives, naive.pair_sums(sigmoid_derivative, targets, scores, weights), atol=1e-7 * total
     )
     np.testing.assert_allclose(
         plus, naive.pair_sums(naive.softplus, targets, scores, weights), rtol=1e-8,
@@ -86,10 +104,10 @@ def test_any_scores(targets, sources, way):
 def test_the_relative_error_is_uniform(rng):
     """A target 30 below half a million sources: the sum is tiny and still right."""
     sources = 30.0 + 0.1 * rng.random(500_000)
-    sums, slopes = sigmoid_sums(-np.array([0.0]), -sources, pairs_per_row=SCAN)
+    sums, derivatives = sigmoid_sums(-np.array([0.0]), -sources, pairs_per_row=SCAN)
     exact = np.sum(1.0 / (1.0 + np.exp(sources)))
     assert sums[0] == pytest.approx(exact, rel=1e-6)
-    assert slopes[0] == pytest.approx(exact, rel=1e-6)
+    assert derivatives[0] == pytest.approx(exact, rel=1e-6)
 
 
 def test_queries_do_not_meet(rng):
@@ -122,28 +140,28 @@ def test_hinge_sums_keep_their_digits_far_from_zero(rng):
 
 @pytest.mark.parametrize("way", [SCAN, DOUBLE_LOOP])
 @pytest.mark.parametrize("rising", [True, False])
-def test_pairs_weighed_by_worth(rng, way, rising):
-    """Worth of the higher place minus that of the lower, tied pairs left out."""
+def test_pairs_weighted_by_rank_values(rng, way, rising):
+    """Value of the higher place minus that of the lower, tied pairs left out."""
     n = 300
     scores = np.round(rng.normal(size=n), 1)
     ranked = RankedQueries.of(scores)
     codes = rng.integers(0, 3, n).astype(np.uint8)
     weight, upper, lower = rng.random((3, n))
     sums = ranked_sums(
-        ranked, codes, 2, 0, weight, worths=(upper, lower), rising=rising, pairs_per_row=way
+        ranked, codes, 2, 0, weight, rank_values=(upper, lower), rising=rising, pairs_per_row=way
     )
     f = ranked.scores
     for i in np.flatnonzero(codes == 2):
         exact = 0.0
         for j in np.flatnonzero(codes == 0):
-            worth = upper[j] - upper[i] if f[j] > f[i] else lower[i] - lower[j]
+            value = upper[j] - upper[i] if f[j] > f[i] else lower[i] - lower[j]
             if f[j] != f[i]:
-                exact += weight[j] * worth * naive.sigmoid(f[j] - f[i] if rising else f[i] - f[j])
+                exact += weight[j] * value * naive.sigmoid(f[j] - f[i] if rising else f[i] - f[j])
         assert sums[0, i] == pytest.approx(exact, rel=1e-6, abs=1e-6)
     assert not sums[:, codes != 2].any()
 
 
-def test_a_row_meets_itself_among_its_own_kind(rng):
+def test_a_row_is_a_source_of_its_own_sum(rng):
     scores = np.array([2.0, 1.0, 1.0, -4.0])
     ranked, codes = RankedQueries.of(scores), np.ones(4, np.uint8)
     sums = ranked_sums(ranked, codes, 1, 1, np.ones(4), pairs_per_row=SCAN)
@@ -175,7 +193,26 @@ def test_threads_do_not_change_the_answer(rng):
     assert np.array_equal(run(1), run(2))
 
 
-def test_what_is_wrong_is_said():
+@given(
+    st.lists(st.tuples(st.integers(-2, 2), st.floats(0, 5)), min_size=1, max_size=12),
+    st.floats(0, 20),
+    st.floats(0, 20),
+)
+def test_range_weights_are_the_overlaps_of_tie_groups(rows, low, length):
+    scores, weights = np.array(sorted(rows, reverse=True), dtype=float).T.copy()
+    inside = range_weights(scores, weights, low, low + length)
+    above = 0.0
+    for value in sorted(set(scores), reverse=True):
+        mass = weights[scores == value].sum()
+        overlap = max(min(above + mass, low + length) - max(above, low), 0.0)
+        assert inside[scores == value].sum() == pytest.approx(overlap, abs=1e-9)
+        if mass > 1e-6:  # the tie group shares in proportion to the weights
+            expected = weights[scores == value] * overlap / mass
+            np.testing.assert_allclose(inside[scores == value], expected, atol=1e-9)
+        above += mass
+
+
+def test_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="side must be one of"):
         sigmoid_sums([0.0], [1.0], side="left")
     with pytest.raises(ValueError, match="2 weights for 1 sources"):
@@ -186,7 +223,7 @@ def test_what_is_wrong_is_said():
 
 def test_the_series_are_as_close_as_promised():
     u = np.linspace(1e-9, 1, 2001)
-    sigmoid_series, softplus_series = pair_sums._coefficients()
+    sigmoid_series, softplus_series = sums_module._coefficients()
     for series, exact in (
         (sigmoid_series[0], 1 / (1 + u)),
         (sigmoid_series[1], (1 + u) ** -2),
