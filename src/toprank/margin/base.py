@@ -1,4 +1,4 @@
-"""What the margin rankers share: linear scores, feature spaces, solutions, and ways to thin out rows."""
+"""What the margin rankers share: linear scores, feature spaces, solutions, equal rows as one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = [
     "LinearRanker",
     "Solution",
     "deduplicate_rows",
-    "sample_by_class",
 ]
 
 NOTHING_TO_COMPARE = (
@@ -155,9 +154,6 @@ class KernelRanker(LinearRanker):
         return self.expansion_.score(X)
 
 
-# -- fewer rows --------------------------------------------------------------------------------------
-
-
 def deduplicate_rows(data: TrainingData) -> TrainingData:
     """Return small data with each distinct row (and label, and query) once, weights added up.
 
@@ -183,22 +179,3 @@ def deduplicate_rows(data: TrainingData) -> TrainingData:
     weights = np.bincount(inverse.ravel(), weights=data.weights)
     kept = data.rows(first)
     return TrainingData(kept.X, kept.y, weights, kept.qid)
-
-
-def sample_by_class(
-    positive: np.ndarray, most_positives: int, most_negatives: int, seed: int
-) -> np.ndarray:
-    """Draw row numbers of at most so many of each class, all of them where they are few.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sample_by_class(np.array([True, False, False, True]), 2, 1, seed=0).shape
-    (3,)
-    """
-    random = np.random.default_rng(seed)
-    parts = []
-    for label, most in ((True, most_positives), (False, most_negatives)):
-        rows = np.flatnonzero(positive == label)
-        parts.append(rows if len(rows) <= most else random.choice(rows, most, replace=False))
-    return np.sort(np.concatenate(parts))

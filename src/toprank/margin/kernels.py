@@ -122,7 +122,11 @@ class KernelMap:
 
     @classmethod
     def of(
-        cls, data: TrainingData, scaler: StandardScaler, parameters: KernelParameters, seed: Any = None
+        cls,
+        data: TrainingData,
+        scaler: StandardScaler,
+        parameters: KernelParameters,
+        seed: Any = None,
     ) -> KernelMap:
         """Learn the map from unscaled rows; `seed` draws the landmarks.
 
@@ -244,4 +248,3 @@ def _mix(bits: np.ndarray) -> np.ndarray:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
-

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.preprocessing import StandardScaler
@@ -23,12 +24,16 @@ from toprank.parallel import ThreadPool
 
 __all__ = [
     "SERIAL",
+    "MatrixArrays",
+    "add_row",
     "cross_product",
     "fit_scaler",
     "fit_threads",
+    "matrix_arrays",
     "newton_direction",
     "product",
     "row_blocks",
+    "row_product",
     "scale_rows",
     "single_threaded_blas",
     "solve_positive",
@@ -93,6 +98,51 @@ def weighted_gram(X: Any, weight: np.ndarray, pool: ThreadPool = SERIAL) -> np.n
 
 def _is_double(X: Any) -> bool:
     return sparse.issparse(X) or X.dtype == np.float64
+
+
+# -- rows in compiled loops --------------------------------------------------------------------------
+
+
+class MatrixArrays(NamedTuple):
+    """A matrix as kernels read it: `dense`, or compressed sparse rows if `indptr` is not empty."""
+
+    dense: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+def matrix_arrays(X: Any) -> MatrixArrays:
+    """Return a dense or CSR matrix in the form that kernels read."""
+    if sparse.issparse(X):
+        indices, indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        return MatrixArrays(np.zeros((0, X.shape[1])), X.data, indices, indptr)
+    none = np.zeros(0, np.int64)
+    return MatrixArrays(np.ascontiguousarray(X), np.zeros(0), none, none)
+
+
+@njit(inline="always")
+def add_row(matrix, row, factor, out):
+    """Add `factor` times a row to `out`."""
+    if len(matrix.indptr) > 0:
+        for k in range(matrix.indptr[row], matrix.indptr[row + 1]):
+            out[matrix.indices[k]] += factor * matrix.data[k]
+    else:
+        for c in range(matrix.dense.shape[1]):
+            out[c] += factor * matrix.dense[row, c]
+
+
+@njit(inline="always")
+def row_product(matrix, row, v):
+    """Return the inner product of a row with `v`."""
+    total = 0.0
+    if len(matrix.indptr) > 0:
+        for k in range(matrix.indptr[row], matrix.indptr[row + 1]):
+            total += matrix.data[k] * v[matrix.indices[k]]
+    else:
+        for c in range(matrix.dense.shape[1]):
+            total += matrix.dense[row, c] * v[c]
+    return total
 
 
 # -- scaling -----------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ mu = infinity is half the squared hinge; loss/mu tends to the hinge as mu falls 
 Each pair is seen from both of its rows. From the higher one (side 0), rows stand in descending order of
 score, and the rows with r > 0 and those with r >= mu are two growing prefixes of that order; of these,
 the ones of lower grade are its partners. From the lower row (side 1) the order is turned round. One
-walk along a side finds how far the two prefixes reach (`_walk_side`); sums over the partners then come
-from a Fenwick tree over the grades (`_sum_partners`), in O(n log levels): sums of weights, scores and
-squared scores give the losses, sums of feature vectors the Hessian.
+walk along a side finds how far the two prefixes reach (`_walk_side`). A Fenwick tree over the grades then
+gives sums over the partners in O(n log levels): sums of weights, scores and squared scores for the losses
+(`_add_losses`), sums of feature vectors for the Hessian (`_sum_partners`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy import sparse
 
-from toprank.margin.matrices import SERIAL, cross_product, to_dense
+from toprank.margin.matrices import (
+    SERIAL,
+    add_row,
+    cross_product,
+    matrix_arrays,
+    to_dense,
+)
 from toprank.parallel import ThreadPool
 from toprank.ranking import descending_order, order_by_code
 
@@ -137,18 +142,11 @@ class GradedPairs:
             order = descending_order(scores)
         else:
             order = order_by_code(scores, self.query, len(self.levels))[0]
-        centred = _centre(scores, order, self.starts)
-        moments = _matrix_arrays(np.column_stack((np.ones(len(centred)), centred, centred**2)))
-        gradient, degree = np.zeros(len(scores)), np.zeros(len(scores))
-        totals = np.zeros(3)
+        gradient, degree, totals = np.zeros(len(scores)), np.zeros(len(scores)), np.zeros(3)
         for side in (0, 1):
-            walk = self._walk(side, centred, order, bend)
-            bent = self._moments(walk, walk.far, walk.near, moments)
-            straight = np.zeros((0, 3))
-            if np.isfinite(bend):
-                straight = self._moments(walk, np.zeros_like(walk.far), walk.far, moments)
+            walk = self._walk(side, scores, order, bend)
             _add_losses(
-                side, walk, centred, self.weight, bend, bent, straight, totals, gradient, degree
+                side, walk, self.starts, self.levels, self.weight, bend, totals, gradient, degree
             )
         loss, hinge, derivative = totals.tolist()
         return PairSums(scores, order, bend, loss, hinge, derivative, gradient, degree)
@@ -176,28 +174,20 @@ class GradedPairs:
             out += cross_product(part, half, pool)
         return out + out.T
 
-    def _walk(self, side: int, centred: np.ndarray, order: np.ndarray, bend: float) -> _Walk:
-        return _Walk(*_walk_side(side, centred, order, self.starts, self.grade, self.levels, bend))
-
-    def _moments(
-        self, walk: _Walk, begin: np.ndarray, end: np.ndarray, moments: _Matrix
-    ) -> np.ndarray:
-        """Return the sums of w, w·f and w·f² over a window of each row's partners."""
-        window = _Window(walk.rows, walk.rank, begin, end, self.starts, self.levels)
-        return _TreeSums(window, self.weight, moments).next(len(walk.rows))
+    def _walk(self, side: int, scores: np.ndarray, order: np.ndarray, bend: float) -> _Walk:
+        return _Walk(*_walk_side(side, scores, order, self.starts, self.grade, self.levels, bend))
 
     def _partners(
         self, at: PairSums, X: Any, side: int, step: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield blocks of rows i with w_i times the sum of w_j·x_j over the partners in the bend."""
-        centred = _centre(at.scores, at.order, self.starts)
-        walk = self._walk(side, centred, at.order, at.bend)
-        window = _Window(walk.rows, walk.rank, walk.far, walk.near, self.starts, self.levels)
-        tree_sums = _TreeSums(window, self.weight, _matrix_arrays(X))
+        walk, matrix = self._walk(side, at.scores, at.order, at.bend), matrix_arrays(X)
+        tree = np.zeros((int(self.levels.max()) + 1, X.shape[1]))
+        state = np.array([0, -1, 0, 0], dtype=np.int64)
         for first in range(0, len(walk.rows), step):
             rows = walk.rows[first : first + step]
-            sums = tree_sums.next(len(rows))
-            sums *= self.weight[rows, None]
+            sums = np.zeros((len(rows), X.shape[1]))
+            _sum_partners(walk, self.starts, self.levels, self.weight, matrix, state, tree, sums)
             yield rows, sums
 
 
@@ -207,72 +197,19 @@ class GradedPairs:
 class _Walk(NamedTuple):
     """One side of the pairs, by position in its order.
 
-    `rank` is the grade counted from the side's own end, so that partners have a lower rank. The rows of
-    the query before position `near` have r > 0, those before position `far` have r >= bend.
+    `rank` is the grade counted from the side's own end, so that partners have a lower rank. `scores` are
+    relative to the middle one of the query, so that squares stay small. The rows of the query before
+    position `near` have r > 0, those before position `far` have r >= bend.
     """
 
     rows: np.ndarray
     rank: np.ndarray
+    scores: np.ndarray
     near: np.ndarray
     far: np.ndarray
 
 
-class _Window(NamedTuple):
-    """For each position, the positions from `begin` to `end` over whose lower ranks to sum."""
-
-    rows: np.ndarray
-    rank: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
-    starts: np.ndarray
-    levels: np.ndarray
-
-
-class _Matrix(NamedTuple):
-    """A matrix as the kernels read it: `dense`, or compressed sparse rows if `indptr` is not empty."""
-
-    dense: np.ndarray
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    n_columns: int
-
-
-def _matrix_arrays(X: Any) -> _Matrix:
-    if sparse.issparse(X):
-        indices, indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-        return _Matrix(np.zeros((0, 0)), X.data, indices, indptr, X.shape[1])
-    none = np.zeros(0, np.int64)
-    return _Matrix(np.ascontiguousarray(X), np.zeros(0), none, none, X.shape[1])
-
-
-class _TreeSums:
-    """Sums over the windows of one position after the other, as many at a time as are asked for."""
-
-    def __init__(self, window: _Window, weight: np.ndarray, matrix: _Matrix) -> None:
-        self.window, self.weight, self.matrix = window, weight, matrix
-        self.tree = np.zeros((int(window.levels.max()) + 1, matrix.n_columns))
-        self.state = np.array([0, -1, 0, 0], dtype=np.int64)  # position, query, entered, left
-
-    def next(self, n_positions: int) -> np.ndarray:
-        """Return the sums of the next positions."""
-        out = np.zeros((n_positions, self.matrix.n_columns))
-        _sum_partners(self.window, self.weight, self.matrix, self.state, self.tree, out)
-        return out
-
-
-@njit(cache=True, nogil=True)
-def _centre(scores, order, starts):
-    """Subtract from each score the middle one of its query: squares stay small."""
-    out = np.empty(len(scores))
-    for q in range(len(starts) - 1):
-        start, stop = starts[q], starts[q + 1]
-        for k in range(start, stop):
-            out[order[k]] = scores[order[k]] - scores[order[(start + stop) // 2]]
-    return out
-
-
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _residual(side, own, other):
     """r of a pair: the same floating-point expression from either row, so both sides agree."""
     return (1.0 - own) + other if side == 0 else (1.0 - other) + own
@@ -280,116 +217,144 @@ def _residual(side, own, other):
 
 @njit(cache=True, nogil=True)
 def _walk_side(side, scores, order, starts, grade, levels, bend):
-    """Rows, ranks and the two reaches at each position of one side (see `_Walk`)."""
+    """Walk along one side: the fields of `_Walk`."""
     n = len(order)
-    rows, rank = np.empty(n, np.int64), np.empty(n, np.int64)
+    rows, rank, relative = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     near, far = np.empty(n, np.int64), np.empty(n, np.int64)
     for q in range(len(levels)):
         start, stop = starts[q], starts[q + 1]
         for k in range(start, stop):
-            rows[k] = order[k] if side == 0 else order[start + stop - 1 - k]
-            rank[k] = grade[rows[k]] if side == 0 else levels[q] - 1 - grade[rows[k]]
+            row = order[k] if side == 0 else order[start + stop - 1 - k]
+            rows[k] = row
+            rank[k] = grade[row] if side == 0 else levels[q] - 1 - grade[row]
+            relative[k] = scores[row] - scores[order[(start + stop) // 2]]
         near_end = far_end = start
         for k in range(start, stop):
-            own = scores[rows[k]]
-            while near_end < stop and _residual(side, own, scores[rows[near_end]]) > 0.0:
+            own = relative[k]
+            while near_end < stop and _residual(side, own, relative[near_end]) > 0.0:
                 near_end += 1
-            while far_end < near_end and _residual(side, own, scores[rows[far_end]]) >= bend:
+            while far_end < near_end and _residual(side, own, relative[far_end]) >= bend:
                 far_end += 1
             near[k], far[k] = near_end, far_end
-    return rows, rank, near, far
+    return rows, rank, relative, near, far
+
+
+# Nodes of a Fenwick tree over the ranks 0 to top - 1 have the numbers 1 to top: rows of the best rank have
+# no better one and are never stored. A row of rank r is added at r + 1 and its carries; what lies below
+# rank r is read at r and what it covers.
 
 
 @njit(cache=True, nogil=True)
-def _add_row(tree, place, top, factor, row, matrix):
-    """Add `factor` times a row to the nodes of a Fenwick tree that cover `place`."""
-    while place <= top:
-        if len(matrix.indptr) > 0:
-            for p in range(matrix.indptr[row], matrix.indptr[row + 1]):
-                tree[place, matrix.indices[p]] += factor * matrix.data[p]
-        else:
-            for c in range(matrix.dense.shape[1]):
-                tree[place, c] += factor * matrix.dense[row, c]
-        place += place & -place
+def _sum_partners(walk, starts, levels, weight, matrix, state, tree, out):
+    """Fill `out` with w_i times the sum of w_j·x_j over the partners in the bend, by position.
 
-
-@njit(cache=True, nogil=True)
-def _sum_partners(window, weight, matrix, state, tree, out):
-    """Fill `out` with the sum of w_j·x_j over the window and the lower ranks, position by position.
-
-    Rows come into the tree as `end` passes them and go out as `begin` does. Rows of the best rank
-    have no better one, so they are never stored. `state` and `tree` carry on from call to call.
+    Rows come into the tree as `near` passes them and go out as `far` does. `state` (position, query,
+    rows that came in, rows that went out) and `tree` carry on from call to call.
     """
     first, q, entered, left = state
     for k in range(first, first + len(out)):
-        while q < 0 or k >= window.starts[q + 1]:
+        while q < 0 or k >= starts[q + 1]:
             q += 1
-            entered = left = window.starts[q]
-            tree[: window.levels[q]] = 0.0
-        if window.rank[k] == 0:
+            entered = left = starts[q]
+            tree[: levels[q]] = 0.0
+        if walk.rank[k] == 0:
             continue
-        top = window.levels[q] - 1
-        while entered < window.end[k]:
-            row = window.rows[entered]
-            _add_row(tree, window.rank[entered] + 1, top, weight[row], row, matrix)
+        top = levels[q] - 1
+        while entered < walk.near[k]:
+            row = walk.rows[entered]
+            _add_vector(tree, walk.rank[entered] + 1, top, weight[row], row, matrix)
             entered += 1
-        while left < window.begin[k]:
-            row = window.rows[left]
-            _add_row(tree, window.rank[left] + 1, top, -weight[row], row, matrix)
+        while left < walk.far[k]:
+            row = walk.rows[left]
+            _add_vector(tree, walk.rank[left] + 1, top, -weight[row], row, matrix)
             left += 1
-        place = window.rank[k]
+        place, own_weight = walk.rank[k], weight[walk.rows[k]]
         while place > 0:
             for c in range(out.shape[1]):
-                out[k - first, c] += tree[place, c]
+                out[k - first, c] += own_weight * tree[place, c]
             place -= place & -place
     state[0], state[1], state[2], state[3] = first + len(out), q, entered, left
 
 
+@njit(inline="always")
+def _add_vector(tree, place, top, factor, row, matrix):
+    """Add `factor` times a row of the matrix to the tree."""
+    while place <= top:
+        add_row(matrix, row, factor, tree[place])
+        place += place & -place
+
+
 @njit(cache=True, nogil=True)
-def _add_losses(side, walk, scores, weight, bend, bent, straight, totals, gradient, degree):
+def _add_losses(side, walk, starts, levels, weight, bend, totals, gradient, degree):
     """Add one side's part to the gradient and degree and, for side 0, to the totals.
 
-    `bent` and `straight` hold the moments w, w·f, w·f² of each row's partners with 0 < r < bend and
-    r >= bend. `totals`: loss, hinge, derivative.
+    Columns of the tree: w, w·f and w·f² of the rows with r > 0, then of those with r >= bend. `totals`:
+    loss, hinge, derivative.
     """
     sign = 1.0 if side == 0 else -1.0
-    for k in range(len(walk.rows)):
-        if walk.rank[k] == 0:
-            continue
-        row = walk.rows[k]
-        base = 1.0 - sign * scores[row]  # r = base + sign·f
-        partners, residuals, squares = _bent_residuals(walk, k, base, sign, scores, weight, bent[k])
-        beyond, beyond_residuals, beyond_derivative = 0.0, 0.0, 0.0
-        if len(straight) > 0 and straight[k, 0] > 0.0:
-            beyond = straight[k, 0]
-            beyond_residuals = base * beyond + sign * straight[k, 1]
-            beyond_derivative = bend * beyond
-        degree[row] += weight[row] * partners
-        gradient[row] -= sign * weight[row] * (residuals + beyond_derivative)
-        if side == 0:
-            beyond_loss = bend * (beyond_residuals - 0.5 * bend * beyond) if beyond > 0.0 else 0.0
-            totals[0] += weight[row] * (0.5 * squares + beyond_loss)
-            totals[1] += weight[row] * (residuals + beyond_residuals)
-            totals[2] += weight[row] * (residuals + beyond_derivative)
+    tree, sums = np.zeros((levels.max() + 1, 6)), np.empty(6)
+    for q in range(len(levels)):
+        entered = passed = starts[q]
+        top = levels[q] - 1
+        tree[: levels[q]] = 0.0
+        for k in range(starts[q], starts[q + 1]):
+            if walk.rank[k] == 0:
+                continue
+            entered = _add_moments(tree, 0, walk, entered, walk.near[k], top, weight)
+            passed = _add_moments(tree, 3, walk, passed, walk.far[k], top, weight)
+            sums[:] = 0.0
+            place = walk.rank[k]
+            while place > 0:
+                for c in range(6):
+                    sums[c] += tree[place, c]
+                place -= place & -place
+            base = 1.0 - sign * walk.scores[k]  # r = base + sign·f
+            partners, residuals, squares = _bent_residuals(walk, k, base, sign, weight, sums)
+            beyond = sums[3]  # the weight of the partners with r >= bend
+            beyond_residuals = base * beyond + sign * sums[4]
+            beyond_derivative = bend * beyond if beyond > 0.0 else 0.0
+            row, own = walk.rows[k], weight[walk.rows[k]]
+            degree[row] += own * partners
+            gradient[row] -= sign * own * (residuals + beyond_derivative)
+            if side == 0:
+                beyond_loss = 0.0
+                if beyond > 0.0:
+                    beyond_loss = bend * (beyond_residuals - 0.5 * bend * beyond)
+                totals[0] += own * (0.5 * squares + beyond_loss)
+                totals[1] += own * (residuals + beyond_residuals)
+                totals[2] += own * (residuals + beyond_derivative)
 
 
-@njit(cache=True, nogil=True)
-def _bent_residuals(walk, k, base, sign, scores, weight, moments):
+@njit(inline="always")
+def _add_moments(tree, column, walk, first, last, top, weight):
+    """Add w, w·f and w·f² of the positions `first` to `last` to the tree; return `last`."""
+    for k in range(first, last):
+        w, f = weight[walk.rows[k]], walk.scores[k]
+        place = walk.rank[k] + 1
+        while place <= top:
+            tree[place, column] += w
+            tree[place, column + 1] += w * f
+            tree[place, column + 2] += w * f * f
+            place += place & -place
+    return last
+
+
+@njit(inline="always")
+def _bent_residuals(walk, k, base, sign, weight, sums):
     """Weight, sum of r and sum of r² of the partners in the bend.
 
     When they are few they are summed one by one: a narrow bend needs the digits that a difference of
     two growing sums would lose.
     """
     if walk.near[k] - walk.far[k] > _NARROW:
-        residuals = base * moments[0] + sign * moments[1]
-        squares = base * (residuals + sign * moments[1]) + moments[2]
-        return moments[0], residuals, squares
+        partners, first = sums[0] - sums[3], sign * (sums[1] - sums[4])
+        residuals = base * partners + first
+        return partners, residuals, base * (residuals + first) + (sums[2] - sums[5])
     partners, residuals, squares = 0.0, 0.0, 0.0
     for j in range(walk.far[k], walk.near[k]):
         if walk.rank[j] < walk.rank[k]:
-            other = walk.rows[j]
-            r = base + sign * scores[other]
-            partners += weight[other]
-            residuals += weight[other] * r
-            squares += weight[other] * r * r
+            w, r = weight[walk.rows[j]], base + sign * walk.scores[j]
+            partners += w
+            residuals += w * r
+            squares += w * r * r
     return partners, residuals, squares

@@ -409,9 +409,7 @@ def query_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.nda
         Z = to_dense(X[rows]) @ vectors  # in the basis where X'LX is diagonal
         LZ = part.times(Z)
         if LZ.any():
-            total += [
-                _query_error(Z, LZ, y[rows], part, values + alpha, right) for alpha in alphas
-            ]
+            total += [_query_error(Z, LZ, y[rows], part, values + alpha, right) for alpha in alphas]
     return total
 
 

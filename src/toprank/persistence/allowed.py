@@ -37,10 +37,9 @@ RECORDS: dict[str, str] = {
     "EstimatorRules": "toprank.trees.splitters",
     "SVMSplit": "toprank.trees.svm",
     "CellOrder": "toprank.trees.consensus",
-    "Scaling": "toprank.margin.scaling",
     "KernelFunction": "toprank.margin.kernels",
     "KernelExpansion": "toprank.margin.kernels",
-    "PathTree": "toprank.margin.path_tree",
+    "PathTree": "toprank.margin.tree_path",
     "Staircase": "toprank.shortlisting.staircase",
     "ProbabilityMap": "toprank.shortlisting.probability",
 }
