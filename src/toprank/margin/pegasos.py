@@ -126,10 +126,9 @@ def fit_stochastic(
     Solution
     """
     as_rows = sparse.csr_matrix if sparse.issparse(X) else np.ascontiguousarray
-    rows = as_rows(X, dtype=np.float64)
-    matrix = matrix_arrays(rows)
-    entries = rows.data if sparse.issparse(rows) else rows.ravel()
-    row_norm = float(np.sqrt(entries @ entries / X.shape[0]))
+    matrix = matrix_arrays(as_rows(X, dtype=np.float64))
+    squares = float(np.vdot(matrix.dense, matrix.dense) + matrix.data @ matrix.data)
+    row_norm = np.sqrt(squares / X.shape[0])
     first_distance = 1e-2 / max(row_norm, 1e-12)  # moves scores by about a hundredth
     state = _State.start(np.zeros(X.shape[1]), first_distance)
     ranges = [loss.fpr] if loss.fpr[0] == 0.0 else [(0.0, loss.fpr[1]), loss.fpr]
