@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in {"__main__", "common"})
+NAMES = sorted(
+    p.stem for p in FOLDER.glob("*.py") if p.stem not in {"__main__", "brute_force", "common"}
+)
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ class Wrapped(Objective):
 class Binned(Wrapped):
     """The objective in its binned form."""
 
-    def slopes_for_trees(self, rows):
+    def scaled_gradient_hessian(self, rows):
         both = binned_gradient_hessian(self.objective, rows.y, rows.scores, for_trees=True)
         return tuple(part.astype(np.float32) for part in both)
 
@@ -67,8 +67,8 @@ class Recorded(Wrapped):
         super().__init__(objective)
         self.kept = []
 
-    def slopes_for_trees(self, rows):
-        self.kept.append(self.objective.slopes_for_trees(rows))
+    def scaled_gradient_hessian(self, rows):
+        self.kept.append(self.objective.scaled_gradient_hessian(rows))
         return self.kept[-1]
 
 

@@ -53,7 +53,9 @@ def errors(client, names, exchange, y, scores):
     tracker.wait_for()
     found = {}
     for k, name in enumerate(names):
-        exact = objectives.get(name).tree_gradient_hessian(y, scores)[0]
+        exact = objectives.get(name).scaled_gradient_hessian(
+            objectives.ScoredList.of(y, scores, graded=objectives.get(name).graded)
+        )[0]
         spread = np.concatenate([parts[0][k], parts[1][k]], axis=1)[0]
         found[name] = float(np.abs(spread - exact).max() / np.abs(exact).max())
     return found

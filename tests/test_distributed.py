@@ -101,7 +101,9 @@ def test_gradients_of_two_workers_are_those_of_one(client, name, exchange):
     scores = rng.normal(size=4000) + y
     weight = rng.integers(1, 4, 4000).astype(float)
     objective = objectives.get(name)
-    expected = np.stack(objective.tree_gradient_hessian(y, scores, sample_weight=weight))
+    expected = np.stack(
+        objective.scaled_gradient_hessian(objectives.ScoredList.of(y, scores, weight))
+    )
     found = gradients_over_workers(client, objective, exchange, y, scores, weight)
     scale = np.abs(expected).max(axis=1, keepdims=True)
     # ranks are read from the histogram too, which is coarse in the tails of a short list

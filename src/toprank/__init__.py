@@ -12,8 +12,8 @@ from toprank._version import __version__
 from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
 
 _SUBMODULES = (
-    "boosting", "datasets", "distributed", "margin", "metrics", "objectives", "persistence", "report",
-    "rules", "selection", "shortlisting", "trees",
+    "boosting", "datasets", "distributed", "margin", "metrics", "objectives", "pairs", "persistence",
+    "report", "rules", "selection", "shortlisting", "trees",
 )  # fmt: skip
 _FUNCTIONS = {
     "SGBAP": "toprank.boosting",

@@ -86,7 +86,8 @@ class Columns:
     names : tuple of str
         Column names; `x0`, `x1`, ... when the data had none.
     categories : tuple of (ndarray or None)
-        The sorted values of each categorical column, None for a column of numbers.
+        The values of each categorical column (sorted, as read from a table), in the order of their codes;
+        None for a column of numbers.
     """
 
     names: tuple[str, ...]
@@ -132,6 +133,28 @@ class Columns:
             known = [v.astype(object) for v in values if v is not None]
             categories.append(_sorted_values(pd.unique(np.concatenate(known))) if known else None)
         return cls(names, tuple(categories))
+
+    def extended(self, other: Columns) -> Columns:
+        """Append the categories that `other` has more; the known ones keep their codes.
+
+        For going on with a model on a new table. The new values come last, so the values of a column
+        are no longer sorted.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> old, new = (Columns.of(pd.DataFrame({"country": v})) for v in (["DE", "NL"], ["BE", "NL"]))
+        >>> old.extended(new).categories[0].tolist()
+        ['DE', 'NL', 'BE']
+        """
+        categories = []
+        for known, found in zip(self.categories, other.categories, strict=True):
+            if known is not None and found is not None:
+                found = found.astype(np.str_) if known.dtype.kind == "U" else found
+                if known.dtype.kind == "U" or found.dtype.kind != "U":
+                    known = np.concatenate((known, found[~np.isin(found, known)]))
+            categories.append(known)
+        return Columns(self.names, tuple(categories))
 
     @property
     def is_category(self) -> np.ndarray:

@@ -18,12 +18,12 @@ from sklearn.utils import check_random_state
 
 from toprank.base import threshold_for_positives
 from toprank.boosting import GradientBoostingRanker
-from toprank.boosting._xgboost import predict_margin, require_xgboost
-from toprank.boosting.automatic import automatic_rate
-from toprank.boosting.tree_parameters import tree_parameters
+from toprank.boosting.settings import booster_parameters
+from toprank.boosting.xgboost_helpers import column_types, predict_margin, require_xgboost
 from toprank.columns import Columns
-from toprank.objectives import Objective
+from toprank.objectives import Objective, ScoredList
 from toprank.objectives.binned import binned_gradient_hessian
+from toprank.validation import check_choice
 
 __all__ = ["SpreadObjective", "fit_distributed"]
 
@@ -77,10 +77,11 @@ def fit_distributed(
     model = _checked(ranker, exchange)
     rows = _Partitions.of(X, y, sample_weight)
     _learn_columns_and_labels(model, rows)
-    rows = rows.coded(model)
+    rows = rows.encoded(model)
+    training = _Training.of(model, rows, exchange, client)
     seeds = check_random_state(model.random_state).randint(2**31 - 1, size=model.n_seeds)
-    boosters = [_train(model, rows, int(seed), exchange, client) for seed in seeds]
-    model.boosters_, model.n_estimators_ = boosters, model.n_estimators
+    model.boosters_ = [training.boost(model, int(seed)) for seed in seeds]
+    model.n_estimators_ = model.n_estimators
     model.validation_scores_, model.trained_on_sparse_ = [], False
     model.offset_ = _threshold(model, rows)
     return model
@@ -97,6 +98,8 @@ class SpreadObjective:
     subsample : float
         Share of the rows that each round draws; the others have no gradient.
     seed : int
+    base_score : float
+        Added to all scores, which XGBoost counts from 0.
     n_points : int
         Of the histogram.
     """
@@ -105,12 +108,13 @@ class SpreadObjective:
     exchange: str
     subsample: float = 1.0
     seed: int = 0
+    base_score: float = 0.0
     n_points: int = 65_536
     _round: int = field(default=0, init=False)
     _labels: np.ndarray | None = field(default=None, init=False)
 
     def __call__(self, scores: np.ndarray, matrix: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian, rescaled for trees, of the rows of this worker."""
+        """Return gradient and Hessian, rescaled for trees, of the rows of this worker."""
         y = np.asarray(matrix.get_label(), dtype=np.float64)
         weight = matrix.get_weight()
         weight = None if len(weight) == 0 else np.asarray(weight, dtype=np.float64)
@@ -119,8 +123,8 @@ class SpreadObjective:
     def gradient_hessian(
         self, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same from arrays; to be called by all workers at once."""
-        weight = self._drawn(y, weight)
+        """Return the same from arrays; to be called by all workers at once."""
+        weight, scores = self._drawn(y, weight), scores + self.base_score
         if self.objective.pointwise:
             return self.objective.gradient_hessian(y, scores, sample_weight=weight)
         if self.exchange == "histogram":
@@ -133,13 +137,14 @@ class SpreadObjective:
             self._labels = _gathered(np.stack((y, ones)))[0]
         labels, weights = self._labels
         (whole,), mine = _gathered(scores[None])
-        gradient, hessian = self.objective.tree_gradient_hessian(
-            labels, whole, sample_weight=None if (weights == 1).all() else weights
+        rows = ScoredList.of(
+            labels, whole, None if (weights == 1).all() else weights, graded=self.objective.graded
         )
+        gradient, hessian = self.objective.scaled_gradient_hessian(rows)
         return gradient[mine], hessian[mine]
 
     def _drawn(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights with zeros outside this round's draw: the same share of each label here."""
+        """Return weights with zeros outside this round's draw: the same share of each label here."""
         if self.subsample == 1:
             return weight
         self._round += 1
@@ -153,9 +158,8 @@ class SpreadObjective:
 
 
 def _checked(ranker: GradientBoostingRanker, exchange: str) -> GradientBoostingRanker:
-    """A copy of the ranker, if its parameters can be kept on a cluster."""
-    if exchange not in EXCHANGES:
-        raise ValueError(f"exchange must be one of {', '.join(EXCHANGES)}, got {exchange!r}")
+    """Return a copy of the ranker, if its parameters can be kept on a cluster."""
+    check_choice(exchange, "exchange", EXCHANGES)
     if ranker.step != "newton":
         raise ValueError("on a cluster steps must be Newton's: set step='newton'")
     if ranker.early_stopping_rounds is not None:
@@ -163,7 +167,8 @@ def _checked(ranker: GradientBoostingRanker, exchange: str) -> GradientBoostingR
             "on a cluster the number of rounds is fixed: set early_stopping_rounds=None"
         )
     model = clone(ranker)
-    model._check_parameters()
+    model._validate_params()
+    model._check_trees()
     return model
 
 
@@ -186,12 +191,20 @@ class _Partitions:
                 )
         return cls(*parts)  # type: ignore[arg-type]
 
-    def coded(self, model: GradientBoostingRanker) -> _Partitions:
-        """Float matrices and labels 0, 1, ... kept in the memory of the workers."""
+    def counts(self) -> np.ndarray:
+        """Return the rows, the weight of positives and that of negatives of each encoded partition."""
+        import dask
+
+        weights = [None] * len(self.y) if self.weight is None else self.weight
+        parts = zip(self.y, weights, strict=True)
+        return np.array(dask.compute(*[dask.delayed(_count)(*part) for part in parts]))
+
+    def encoded(self, model: GradientBoostingRanker) -> _Partitions:
+        """Encode rows as float matrices and labels as 0, 1, ...; keep both in the memory of the workers."""
         import dask
 
         X = [dask.delayed(_matrix)(part, model.columns_) for part in self.X]
-        y = [dask.delayed(_codes)(part, model) for part in self.y]
+        y = [dask.delayed(_labels)(part, model) for part in self.y]
         kept = dask.persist(*X, *y, *(self.weight or ()))
         n = len(X)
         return _Partitions(
@@ -212,14 +225,14 @@ def _learn_columns_and_labels(model: GradientBoostingRanker, rows: _Partitions) 
     """Set what `fit` sets from the whole table: its columns, categories and classes."""
     import dask
 
-    kinds = dask.compute(*[dask.delayed(_columns_of)(part) for part in rows.X])
+    columns = dask.compute(*[dask.delayed(_columns_of)(part) for part in rows.X])
     labels = dask.compute(*[dask.delayed(np.unique)(part) for part in rows.y])
     sizes = dask.compute(*[dask.delayed(len)(part) for part in rows.y])
     if sum(sizes) == 0:
         raise ValueError("the collections have no rows")
     first = next(part for part, size in zip(rows.X, sizes, strict=True) if size)
     model._check_rows(dask.compute(dask.delayed(_head)(first))[0], reset=True)
-    model.columns_ = Columns.union([k for k, size in zip(kinds, sizes, strict=True) if size])
+    model.columns_ = Columns.union([c for c, size in zip(columns, sizes, strict=True) if size])
     model._check_labels(np.concatenate(labels))
 
 
@@ -237,91 +250,85 @@ def _matrix(part: Any, columns: Columns) -> np.ndarray:
     return np.asarray(part, dtype=np.float64)
 
 
-def _codes(part: Any, model: GradientBoostingRanker) -> np.ndarray:
+def _labels(part: Any, model: GradientBoostingRanker) -> np.ndarray:
+    """Return labels as 0, 1, ..."""
     return model._known_labels(np.asarray(part))
 
 
-def _train(
-    model: GradientBoostingRanker, rows: _Partitions, seed: int, exchange: str, client: Any
+@dataclass(frozen=True)
+class _Training:
+    """The binned rows on the cluster, and what every booster is trained with.
+
+    `base_score` is where the scores start: the base rate for losses of single rows, as on one machine.
+    """
+
+    client: Any
+    matrix: Any
+    n_rows: int
+    objective: Objective
+    exchange: str
+    base_score: float
+
+    @classmethod
+    def of(
+        cls, model: GradientBoostingRanker, rows: _Partitions, exchange: str, client: Any
+    ) -> _Training:
+        from distributed import default_client
+
+        client = default_client() if client is None else client
+        counts = rows.counts()
+        n_rows, objective = int(counts[:, 0].sum()), model._objective()
+        if exchange == "auto":
+            exchange = "exact" if n_rows <= _LONGEST_EXACT or objective.by_rank else "histogram"
+        matrix = _quantile_matrix(client, model, rows, counts[:, 0].astype(int).tolist())
+        base_score = 0.0
+        if objective.pointwise:
+            base_score = float(np.log(counts[:, 1].sum() / counts[:, 2].sum()))
+        return cls(client, matrix, n_rows, objective, exchange, base_score)
+
+    def boost(self, model: GradientBoostingRanker, seed: int) -> Any:
+        """Train one booster by XGBoost's own distributed training."""
+        parameters = booster_parameters(model, self.n_rows, seed)
+        parameters.pop("nthread")  # what a worker has is the cluster's choice
+        shared = SpreadObjective(
+            self.objective, self.exchange, model.subsample, seed, self.base_score
+        )
+        found = require_xgboost("dask").train(
+            self.client, parameters, self.matrix, model.n_estimators, obj=shared
+        )
+        return found["booster"]
+
+
+def _quantile_matrix(
+    client: Any, model: GradientBoostingRanker, rows: _Partitions, sizes: list[int]
 ) -> Any:
-    """One booster, by XGBoost's own distributed training."""
-    import dask
+    """Bin the rows of all workers."""
     import dask.array as da
-    from distributed import default_client
 
-    require_xgboost()
-    import xgboost.dask as spread
+    def joined(parts: list[Any], *width: int) -> Any:
+        shaped = zip(parts, sizes, strict=True)
+        return da.concatenate(
+            [da.from_delayed(part, (n, *width), dtype=np.float64) for part, n in shaped]
+        )
 
-    client = default_client() if client is None else client
-    weights = [None] * len(rows.y) if rows.weight is None else rows.weight
-    counted = zip(rows.y, weights, strict=True)
-    counts = dask.compute(*[dask.delayed(_count)(*part) for part in counted])
-    sizes = [size for size, _, _ in counts]
-
-    def joined(parts: list[Any], width: int | None) -> Any:
-        shapes = [(n,) if width is None else (n, width) for n in sizes]
-        arrays = [
-            da.from_delayed(part, shape, dtype=np.float64)
-            for part, shape in zip(parts, shapes, strict=True)
-        ]
-        return da.concatenate(arrays)
-
-    n_rows, objective = sum(sizes), model._objective()
-    if exchange == "auto":
-        exchange = "exact" if n_rows <= _LONGEST_EXACT or objective.by_rank else "histogram"
-    matrix = spread.DaskQuantileDMatrix(
+    return require_xgboost("dask").DaskQuantileDMatrix(
         client,
         joined(rows.X, model.n_features_in_),
-        joined(rows.y, None),
-        weight=None if rows.weight is None else joined(rows.weight, None),
+        joined(rows.y),
+        weight=None if rows.weight is None else joined(rows.weight),
         max_bin=model.max_bins,
-        feature_types=["c" if c else "q" for c in model.columns_.is_category],
-        enable_categorical=bool(model.columns_.is_category.any()),
+        **column_types(model.columns_),
     )
-    base = 0.0
-    if objective.pointwise:
-        base = float(np.log(sum(p for _, p, _ in counts) / sum(n for _, _, n in counts)))
-    parameters = {
-        **tree_parameters(model, n_rows),
-        "eta": model.learning_rate or automatic_rate(n_rows),
-        "seed": seed,
-        "base_score": 0.0,
-        "objective": "reg:squarederror",
-        "disable_default_eval_metric": True,
-    }
-    parameters.pop("nthread")  # what a worker has is the cluster's choice
-    shared = SpreadObjective(
-        _Shifted(objective, base) if base else objective,  # type: ignore[arg-type]
-        exchange,
-        model.subsample,
-        seed,
-    )
-    found = spread.train(client, parameters, matrix, model.n_estimators, obj=shared)
-    return found["booster"]
 
 
-def _count(y: np.ndarray, weight: Any) -> tuple[int, float, float]:
-    """Rows, and the weight of the positives and of the negatives."""
+def _count(y: np.ndarray, weight: Any) -> tuple[float, float, float]:
+    """Return the number of rows, and the weight of the positives and of the negatives."""
     ones = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    return len(y), float(ones[y > 0].sum()), float(ones[y == 0].sum())
-
-
-@dataclass(frozen=True)
-class _Shifted:
-    """A pointwise objective that starts at the base rate, as on one machine."""
-
-    objective: Objective
-    base: float
-    pointwise: bool = True
-
-    def gradient_hessian(
-        self, y: np.ndarray, scores: np.ndarray, *, sample_weight: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return self.objective.gradient_hessian(y, scores + self.base, sample_weight=sample_weight)
+    return float(len(y)), float(ones[y > 0].sum()), float(ones[y == 0].sum())
 
 
 def _threshold(model: GradientBoostingRanker, rows: _Partitions) -> float:
-    """The cut that flags as many training rows as there are positives."""
+    """Return the cut that flags as many training rows as there are positives."""
     import dask
 
     def score(part: np.ndarray, boosters: list[Any]) -> np.ndarray:
@@ -341,15 +348,12 @@ def _threshold(model: GradientBoostingRanker, rows: _Partitions) -> float:
 
 
 def _rank() -> int:
-    from xgboost import collective
-
-    return int(collective.get_rank())
+    return int(require_xgboost("collective").get_rank())
 
 
 def _combine(array: np.ndarray, how: str) -> np.ndarray:
-    """The elementwise minimum, maximum or sum of an array over the workers."""
-    from xgboost import collective
-
+    """Return the elementwise minimum, maximum or sum of an array over the workers."""
+    collective = require_xgboost("collective")
     operations = {
         "min": collective.Op.MIN,
         "max": collective.Op.MAX,
@@ -360,9 +364,8 @@ def _combine(array: np.ndarray, how: str) -> np.ndarray:
 
 
 def _gathered(columns: np.ndarray) -> tuple[np.ndarray, slice]:
-    """The columns of all workers one after the other, and where one's own are among them."""
-    from xgboost import collective
-
+    """Return the columns of all workers one after the other, and where one's own are among them."""
+    collective = require_xgboost("collective")
     sizes = np.zeros(collective.get_world_size())
     sizes[_rank()] = columns.shape[1]
     ends = np.cumsum(_combine(sizes, "sum")).astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
 
@@ -11,8 +12,19 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from toprank import SGBAP, GradientBoostingRanker, LambdaMART, SGBAPsig, metrics, objectives
+from toprank import (
+    SGBAP,
+    GradientBoostingRanker,
+    LambdaMART,
+    SGBAPsig,
+    TunedLogisticBooster,
+    load,
+    metrics,
+    objectives,
+    save,
+)
 from toprank.objectives import OBJECTIVES
+from toprank.parallel import thread_count
 
 
 def draw(n: int = 600, seed: int = 0, rate: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +54,7 @@ def test_the_training_loss_falls(objective: str) -> None:
     model = quick(objective, n_estimators=30).fit(X, y)
     chosen = objectives.get(objective)
     staged = list(model.staged_decision_function(X))
-    before = chosen.freeze(y, np.zeros(len(y)))(np.zeros(len(y)))
+    before = chosen.loss(y, np.zeros(len(y)))
     assert chosen.loss(y, staged[-1]) < 0.8 * before
 
 
@@ -118,12 +130,36 @@ def test_early_stopping_on_any_metric_with_a_held_out_share(metric: str) -> None
     assert custom.validation_scores_ == model.validation_scores_
 
 
+def test_early_stopping_follows_the_direction_of_the_metric() -> None:
+    """A list length is better the shorter it is: the best round is the one with the shortest."""
+    X, y = draw(n=1500, rate=0.2)
+    X_val, y_val = draw(n=800, seed=3, rate=0.2)
+    model = quick(
+        n_estimators=60, early_stopping_rounds=60, eval_metric="list_length_for_recall"
+    ).fit(X, y, eval_set=(X_val, y_val))
+    history = model.validation_scores_
+    assert min(history) < history[0]
+    assert model.n_estimators_ == int(np.argmin(history)) + 1
+    reached = metrics.list_length_for_recall(y_val, model.decision_function(X_val))
+    assert reached == pytest.approx(min(history))
+
+
 def test_validation_by_query_keeps_queries_whole() -> None:
     X, y = draw(n=600)
     qid = np.repeat(np.arange(30), 20)
-    model = quick("lambda_map", early_stopping_rounds=5, eval_metric="mean_average_precision")
-    model.fit(X, y, qid=qid)
-    assert len(model.validation_scores_) >= 1
+    seen = []
+
+    def spy(y_true, scores, qid):
+        seen.append(qid.copy())
+        return metrics.mean_average_precision(y_true, scores, qid=qid)
+
+    model = quick("lambda_map", early_stopping_rounds=5, eval_metric=spy).fit(X, y, qid=qid)
+    queries, sizes = np.unique(seen[0], return_counts=True)
+    assert len(queries) == 6  # a fifth of them
+    assert (sizes == 20).all()
+    assert all(np.array_equal(seen[0], rows) for rows in seen)
+    named = quick("lambda_map", early_stopping_rounds=5, eval_metric="mean_average_precision")
+    assert named.fit(X, y, qid=qid).validation_scores_ == model.validation_scores_
 
 
 def test_queries_change_what_is_learnt() -> None:
@@ -152,20 +188,75 @@ def test_grades() -> None:
         quick("lambda_ndcg").fit(X, grades - 1, qid=qid)
 
 
-def test_continuing_a_fit_equals_one_long_fit() -> None:
+@pytest.mark.parametrize("objective", ["ap_sigmoid", "logistic"])
+def test_continuing_a_fit_equals_one_long_fit(objective: str) -> None:
     X, y = draw()
 
     def grow(rounds: int) -> GradientBoostingRanker:
-        return quick(n_estimators=rounds, colsample_bynode=1.0)  # draws of columns start anew
+        return quick(objective, n_estimators=rounds, colsample_bynode=1.0)  # columns are drawn anew
 
     whole = grow(20).fit(X, y)
     half = grow(10).fit(X, y)
-    rest = grow(10).fit(X, y, init_model=half)
-    assert rest.n_estimators_ == 20
-    np.testing.assert_allclose(rest.decision_function(X), whole.decision_function(X), atol=1e-4)
+    continued = grow(10).fit(X, y, init_model=half)
+    assert continued.n_estimators_ == 20
+    np.testing.assert_allclose(
+        continued.decision_function(X), whole.decision_function(X), atol=1e-4
+    )
     assert half.n_estimators_ == 10  # what was continued is left as it was
     with pytest.raises(ValueError, match="other columns"):
         grow(5).fit(X[:, :3], y, init_model=half)
+
+
+def shops(names: str, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table whose labels depend on a category: shops with even letters have the positives."""
+    rng = np.random.default_rng(seed)
+    shop = rng.choice(list(names), size=1500)
+    risky = np.array([ord(name) % 2 == 0 for name in shop])
+    y = (rng.random(1500) < np.where(risky, 0.95, 0.02)).astype(int)
+    return pd.DataFrame({"shop": shop, "amount": rng.normal(size=1500)}), y
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_continuing_on_other_categories(kind: str, tmp_path) -> None:
+    """Old trees must see the codes they were grown on, and new trees tell the new categories apart."""
+    old, y_old = shops("bdeghk", seed=0)
+    new, y_new = shops("abcdefghijkl", seed=1)
+    if kind == "number":
+        old["shop"], new["shop"] = (
+            table["shop"].map(ord).astype("category") for table in (old, new)
+        )
+    first = quick(n_estimators=30).fit(old, y_old)
+    more = quick(n_estimators=30).fit(new, y_new, init_model=first)
+    fresh = quick(n_estimators=30).fit(new, y_new)
+    assert more.score(new, y_new) > fresh.score(new, y_new) - 0.01
+    assert more.score(old, y_old) > first.score(old, y_old) - 0.02
+    start = first.boosters_[0].num_boosted_rounds()
+    staged = list(more.staged_decision_function(old))[start - 1] + more.offset_
+    np.testing.assert_allclose(staged, first.decision_function(old) + first.offset_, atol=1e-5)
+    save(more, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(new), more.decision_function(new))
+
+
+def test_continuing_on_a_column_of_another_type() -> None:
+    table, y = shops("abcd", seed=0)
+    first = quick().fit(table, y)
+    with pytest.raises(ValueError, match="shop"):
+        quick().fit(table.assign(shop=1.5), y, init_model=first)
+    with pytest.raises(ValueError, match="amount"):
+        quick().fit(table.assign(amount="much"), y, init_model=first)
+
+
+@pytest.mark.parametrize("n_jobs", [None, -1, 1, 2])
+def test_threads_are_counted_as_everywhere(n_jobs: int | None) -> None:
+    X, y = draw(n=200)
+    models = [
+        quick(n_estimators=2, n_jobs=n_jobs),
+        TunedLogisticBooster(depths=(2,), learning_rates=(0.3,), n_estimators=2, n_jobs=n_jobs),
+    ]
+    for model in models:
+        config = json.loads(model.fit(X, y).boosters_[0].save_config())
+        assert int(config["learner"]["generic_param"]["nthread"]) == thread_count(n_jobs)
 
 
 def test_seeds_average() -> None:
@@ -221,7 +312,7 @@ def test_an_interrupted_fit_keeps_its_rounds() -> None:
         if done.number == 7:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="keeps the 7 rounds"):
+    with pytest.warns(UserWarning, match="keeping the 7 of 20 rounds"):
         model = quick().fit(X, y, callbacks=[interrupt])
     assert model.n_estimators_ == 7
     assert model.score(X, y) > y.mean()
@@ -239,8 +330,8 @@ def test_sparse_rows_and_their_dense_form_score_alike() -> None:
     )
 
 
-def test_the_draw_is_stratified_and_the_rest_has_no_say() -> None:
-    from toprank.boosting.draws import StratifiedDraw
+def test_the_draw_is_stratified_and_leaves_out_absent_rows() -> None:
+    from toprank.boosting.engine import StratifiedDraw
 
     positive = np.arange(100) < 4
     draw_rows = StratifiedDraw(positive, np.arange(100) % 10 != 9, 0.25, random_state=0)
@@ -285,7 +376,7 @@ def test_presets_are_the_published_methods() -> None:
         ({"learning_rate": 0}, "learning_rate"),
         ({"subsample": 0}, "subsample"),
         ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "validation_fraction"),
-        ({"early_stopping_rounds": 3, "eval_metric": "nothing"}, "eval_metric"),
+        ({"early_stopping_rounds": 3, "eval_metric": "nothing"}, "Unknown metric 'nothing'"),
     ],
 )
 def test_bad_parameters_get_a_clear_error(parameters: dict, message: str) -> None:

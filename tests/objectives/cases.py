@@ -27,7 +27,7 @@ class Smooth:
 
 @dataclass(frozen=True)
 class Lambda:
-    """A lambda objective and the metric of ranked labels whose swaps it weighs by."""
+    """A lambda objective and the metric of ranked labels whose swaps weight its pairs."""
 
     objective: Objective
     metric: Callable

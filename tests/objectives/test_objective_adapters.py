@@ -24,6 +24,11 @@ def auc(y, scores):
     return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
 
 
+def scaled(objective, y, scores, sample_weight=None, qid=None):
+    rows = objectives.ScoredList.of(y, scores, sample_weight, qid, graded=objective.graded)
+    return objective.scaled_gradient_hessian(rows)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_xgboost_learns_with_every_objective(table, name):
     xgboost = pytest.importorskip("xgboost")
@@ -58,13 +63,11 @@ def test_xgboost_weights_and_groups_reach_the_objective(table):
     objective = objectives.get("lambda_map")
     matrix = xgboost.DMatrix(X, y, weight=weight)
     ours = objective.for_xgboost()(np.zeros(400), matrix)
-    for a, b in zip(
-        ours, objective.tree_gradient_hessian(y, np.zeros(400), sample_weight=weight), strict=True
-    ):
+    for a, b in zip(ours, scaled(objective, y, np.zeros(400), weight), strict=True):
         np.testing.assert_array_equal(a, b)
     grouped = xgboost.DMatrix(X, y, qid=qid)
     ours = objective.for_xgboost()(X[:, 0], grouped)
-    plain = objective.tree_gradient_hessian(y, X[:, 0], qid=qid)
+    plain = scaled(objective, y, X[:, 0], qid=qid)
     np.testing.assert_array_equal(ours[0], plain[0])
     grouped.set_weight(np.arange(8) + 1.0)  # with groups, XGBoost takes one weight for each
     ours = objective.for_xgboost()(X[:, 0], grouped)
@@ -85,7 +88,7 @@ def test_lightgbm_with_weights_and_groups(table, name):
     booster = lightgbm.train(parameters, data, num_boost_round=20)
     assert auc(y, booster.predict(X)) > 0.9
     ours = objective.for_lightgbm()(X[:, 0], data)
-    exact = objective.tree_gradient_hessian(y, X[:, 0], sample_weight=weight, qid=qid)
+    exact = scaled(objective, y, X[:, 0], weight, qid)
     np.testing.assert_allclose(ours[0], exact[0], rtol=1e-12)
     np.testing.assert_allclose(ours[1], exact[1], rtol=1e-12)
 

@@ -79,7 +79,7 @@ def _array_of_call(number, combined, part, run):
 def test_scaled_for_trees_like_the_exact_form(rng):
     objective = objectives.get("ap_sigmoid")
     y, scores, _ = make(rng, 2000, objective)
-    exact = objective.tree_gradient_hessian(y, scores)
+    exact = objective.scaled_gradient_hessian(objectives.ScoredList.of(y, scores))
     binned = binned_gradient_hessian(objective, y, scores, for_trees=True)
     for ours, theirs in zip(binned, exact, strict=True):
         assert np.abs(ours - theirs).max() < 1e-5 * np.abs(theirs).max()

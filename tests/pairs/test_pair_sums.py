@@ -55,7 +55,11 @@ def test_smooth_sums_equal_the_double_loop(rng, side, way, sizes, spread):
     weights = rng.random((3, sizes[1])) * np.array([[1.0], [100.0], [1e-3]])
     sums, derivatives = sigmoid_sums(targets, sources, weights, side=side, pairs_per_row=way)
     plus = softplus_sums(targets, sources, weights, side=side, pairs_per_row=way)
-    for ours, kernel in ((sums, naive.sigmoid), (derivatives, sigmoid_derivative), (plus, naive.softplus)):
+    for ours, kernel in (
+        (sums, naive.sigmoid),
+        (derivatives, sigmoid_derivative),
+        (plus, naive.softplus),
+    ):
         agree(ours, naive.pair_sums(kernel, targets, sources, weights, side).T)
 
 
@@ -93,7 +97,9 @@ def test_any_scores(targets, sources, way):
         sums, naive.pair_sums(naive.sigmoid, targets, scores, weights), atol=1e-8 * total
     )
     np.testing.assert_allclose(
-        derivatives, naive.pair_sums(sigmoid_derivative, targets, scores, weights), atol=1e-7 * total
+        derivatives,
+        naive.pair_sums(sigmoid_derivative, targets, scores, weights),
+        atol=1e-7 * total,
     )
     np.testing.assert_allclose(
         plus, naive.pair_sums(naive.softplus, targets, scores, weights), rtol=1e-8,
@@ -170,7 +176,7 @@ def test_a_row_is_a_source_of_its_own_sum(rng):
 
 
 def test_large_tie_groups_take_linear_time(rng):
-    """Interleaved kinds inside one tie group: a quadratic walk would take minutes here."""
+    """Interleaved codes inside one tie group: a quadratic walk would take minutes here."""
     n = 400_000
     ranked = RankedQueries.of(np.zeros(n))
     codes = (np.arange(n) % 3).astype(np.uint8)

@@ -8,37 +8,34 @@ at no cost.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from toprank.base import TrainingData
-from toprank.boosting._xgboost import (
+from toprank.boosting.xgboost_helpers import (
     predict_margin,
     quantile_matrix,
     require_xgboost,
     row_matrix,
     scale_leaves,
 )
-from toprank.boosting.draws import StratifiedDraw
-from toprank.boosting.steps import line_search
-from toprank.boosting.validation import EarlyStopping, Metric
 from toprank.columns import Columns
-from toprank.objectives import Objective
-from toprank.objectives._base import checked_rows
+from toprank.objectives import Objective, ScoredList
 from toprank.parallel import limit_threads
+from toprank.stopping import EarlyStopping, ValidationMetric, run_rounds
 
-__all__ = ["Boosted", "Round", "Settings", "boost"]
+__all__ = ["Boosted", "Round", "Settings", "Validation", "boost", "line_search"]
 
 _MANY_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit is told: the objective, the rounds and XGBoost's own parameters."""
+    """What a fit is told: the objective, the steps and XGBoost's own parameters."""
 
     objective: Objective
     n_estimators: int
@@ -46,9 +43,28 @@ class Settings:
     step: str
     largest_move: float
     subsample: float
-    max_bins: int
     n_jobs: int | None
-    trees: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any]
+    verbose: int = 0
+    label: str = "boosting"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out rows, what is measured on them, and for how many rounds it may stand still.
+
+    `graded` says whether the metric takes relevance grades, rather than relevant or not.
+    """
+
+    data: TrainingData
+    metric: ValidationMetric
+    graded: bool
+    patience: int | None
+
+    def __call__(self, scores: np.ndarray) -> float:
+        data = self.data
+        y = data.y if self.graded else data.y > 0
+        return self.metric(y, scores, sample_weight=data.sample_weight, qid=data.qid)
 
 
 @dataclass(frozen=True)
@@ -76,8 +92,7 @@ class Boosted:
 
     booster: Any
     n_rounds: int
-    history: tuple[float, ...]
-    best_round: int | None
+    history: list[float]
 
 
 Callback = Callable[[Round], Any]
@@ -88,10 +103,7 @@ def boost(
     columns: Columns,
     settings: Settings,
     *,
-    seed: int,
-    validation: TrainingData | None = None,
-    metric: Metric | None = None,
-    patience: int | None = None,
+    validation: Validation | None = None,
     callbacks: Sequence[Callback] = (),
     start: Any = None,
 ) -> Boosted:
@@ -99,28 +111,23 @@ def boost(
 
     Ctrl-C keeps the rounds done so far (with a warning) if there is at least one.
     """
-    run = _Run(data, columns, settings, seed, validation, start)
-    stopping = EarlyStopping(patience)
-    try:
-        for number in range(1, settings.n_estimators + 1):
-            with limit_threads(settings.n_jobs):
-                run.round()
-            value = None
-            if validation is not None and metric is not None:
-                value = metric(validation, run.validation_scores)
-            stop = value is not None and stopping.record(value)
-            done = Round(number, settings.n_estimators, value)
-            asked = [callback(done) for callback in callbacks]  # each of them is called
-            if any(asked) or stop:
-                break
-    except KeyboardInterrupt:
-        if not run.factors:
-            raise
-        warnings.warn(
-            f"interrupted: the model keeps the {len(run.factors)} rounds done so far",
-            stacklevel=2,
-        )
-    return run.result(stopping if patience is not None else None, tuple(stopping.history))
+    run = _Run(data, columns, settings, validation, start)
+    stopping = EarlyStopping()
+    if validation is not None:
+        stopping = EarlyStopping(validation.patience, validation.metric.greater_is_better)
+
+    def after_round(done: Round) -> bool:
+        stop = done.validation is not None and stopping.record(done.validation)
+        asked = [callback(done) for callback in callbacks]  # each of them is called
+        return stop or any(asked)
+
+    run_rounds(
+        run.rounds(), settings.n_estimators, after_round=after_round, verbose=settings.verbose,
+        label=settings.label,
+    )  # fmt: skip
+    keep = stopping.best_round if stopping.patience is not None else len(run.factors)
+    booster = run.finished_booster(keep or len(run.factors))
+    return Boosted(booster, booster.num_boosted_rounds(), stopping.history)
 
 
 class _Run:
@@ -131,127 +138,227 @@ class _Run:
         data: TrainingData,
         columns: Columns,
         settings: Settings,
-        seed: int,
-        validation: TrainingData | None,
+        validation: Validation | None,
         start: Any,
     ) -> None:
-        xgboost = require_xgboost()
-        self.data, self.settings, self.validation = data, settings, validation
+        self.settings, self.validation = settings, validation
         self.factors: list[float] = []
         self.matrix = quantile_matrix(
             data.X,
             columns,
-            max_bin=settings.max_bins,
+            max_bin=settings.parameters["max_bin"],
             sample_weight=data.sample_weight,
             n_jobs=settings.n_jobs,
         )
-        newton = settings.step == "newton"
-        self.cached = newton and len(data.y) >= _MANY_ROWS
-        if not self.cached:
-            self.rows = row_matrix(data.X, self.matrix)
-        parameters = {
-            **settings.trees,
-            "eta": settings.learning_rate if newton else 1.0,
-            "seed": seed,
-            "base_score": 0.0,
-            "objective": "reg:squarederror",
-            "disable_default_eval_metric": True,
-        }
-        self.booster = xgboost.Booster(parameters, [self.matrix], model_file=start)
+        self.booster = require_xgboost().Booster(
+            settings.parameters, [self.matrix], model_file=start
+        )
         self.n_start = self.booster.num_boosted_rounds()
         self.scores = _starting_scores(start, data, settings.objective)
+        self.cached = settings.step == "newton" and len(data.y) >= _MANY_ROWS
         if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
             # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
             self.base = self.scores - self._margins()
             if start is None:
                 self.base = self.base[:1]  # one number for all rows
-        self.listed = checked_rows(
+        else:
+            self.rows = row_matrix(data.X, self.matrix)
+        self.list = ScoredList.of(
             data.y, self.scores, data.sample_weight, data.qid, graded=settings.objective.graded
         )
         if validation is not None:
-            self.validation_scores = _starting_scores(start, validation, settings.objective)
-        positive = data.y > 0
-        present = data.weights > 0
-        self.draw = StratifiedDraw(positive, present, settings.subsample, seed)
+            self.validation_scores = _starting_scores(start, validation.data, settings.objective)
+        seed = settings.parameters["seed"]
+        self.draw = StratifiedDraw(data.y > 0, data.weights > 0, settings.subsample, seed)
 
-    def round(self) -> None:
-        """One round: draw, gradient, tree, step."""
-        rows = self.draw()
-        gradient, hessian = self._gradient(rows)
+    def rounds(self) -> Iterator[Round]:
+        """Do one round after the other."""
+        for number in range(1, self.settings.n_estimators + 1):
+            with limit_threads(self.settings.n_jobs):
+                self._round()
+            value = None if self.validation is None else self.validation(self.validation_scores)
+            yield Round(number, self.settings.n_estimators, value)
+
+    def _round(self) -> None:
+        """Draw rows, take the gradient, grow a tree, go along it."""
+        drawn = self.draw()
+        rows = self.list.at(self.scores, drawn)
+        gradient, hessian = self.settings.objective.scaled_gradient_hessian(rows)
         number = self.n_start + len(self.factors)
-        self.booster.boost(self.matrix, number, grad=gradient, hess=hessian)
-        rounds = (number, number + 1)
-        factor = self._advance(rows, rounds)
+        self.booster.boost(
+            self.matrix,
+            number,
+            grad=self._of_all_rows(gradient, drawn),
+            hess=self._of_all_rows(self._tree_hessian(rows, hessian), drawn),
+        )
+        tree = (number, number + 1)
+        if self.cached:
+            factor = 1.0
+            np.add(self.base, self._margins(), out=self.scores)
+        else:
+            update = self.booster.predict(self.rows, output_margin=True, iteration_range=tree)
+            update = update.astype(np.float64)
+            direction = update if drawn is None else update[drawn]
+            factor = self._step(rows, gradient, hessian, direction)
+            self.scores += factor * update
         if self.validation is not None:
             self.validation_scores += factor * predict_margin(
-                self.booster, self.validation.X, rounds
+                self.booster, self.validation.data.X, tree
             )
         self.factors.append(factor)
 
-    def _advance(self, rows: np.ndarray | None, rounds: tuple[int, int]) -> float:
-        """Add the new tree to the scores; return how far it was gone along."""
-        if self.cached:
-            np.add(self.base, self._margins(), out=self.scores)
-            return 1.0
-        update = self.booster.predict(self.rows, output_margin=True, iteration_range=rounds)
-        update = update.astype(np.float64)
-        factor = self._step(update, rows)
-        self.scores += factor * update
-        return factor
-
     def _margins(self) -> np.ndarray:
-        """Sums of the leaves of all trees, which XGBoost keeps for the rows that it trains on."""
+        """Return the sums of the leaves that XGBoost keeps for the rows that it trains on."""
         return self.booster.predict(self.matrix, output_margin=True)
 
-    def _gradient(self, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian for the trees, zero outside the draw."""
-        drawn = self.listed.at(self.scores, rows)
-        gradient, hessian = self.settings.objective.slopes_for_trees(drawn)
-        if self.settings.step == "line_search":  # trees fit the gradient by least squares
-            weight = np.ones(len(drawn.y)) if drawn.weight is None else drawn.weight
-            hessian = (weight * (hessian.sum() / weight.sum())).astype(np.float32)
-        if rows is None:
-            return gradient, hessian
-        full_gradient = np.zeros(len(self.data.y), dtype=np.float32)
-        full_hessian = np.zeros(len(self.data.y), dtype=np.float32)
-        full_gradient[rows] = gradient
-        full_hessian[rows] = hessian
-        return full_gradient, full_hessian
-
-    def _step(self, update: np.ndarray, rows: np.ndarray | None) -> float:
-        """How far to go along the new tree."""
+    def _tree_hessian(self, rows: ScoredList, hessian: np.ndarray) -> np.ndarray:
+        """Return the Hessian itself, or one that makes trees fit the gradient by least squares."""
         if self.settings.step == "newton":
-            return 1.0
-        drawn = self.listed.at(self.scores, rows)
-        loss = self.settings.objective.freeze(
-            drawn.y, drawn.scores, sample_weight=drawn.weight, qid=drawn.qid
-        )
-        direction = update if rows is None else update[rows]
-        best = line_search(loss, drawn.scores, direction, largest_move=self.settings.largest_move)
-        return self.settings.learning_rate * best
+            return hessian
+        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        return (weight * (hessian.sum() / weight.sum())).astype(np.float32)
 
-    def result(self, stopping: EarlyStopping | None, history: tuple[float, ...]) -> Boosted:
-        """The booster with its steps written into the leaves, cut at the best round."""
-        factors = np.concatenate([np.ones(self.n_start), self.factors])
-        booster = scale_leaves(self.booster, factors)
-        best = None
-        if stopping is not None and stopping.best_round >= 0:
-            best = stopping.best_round
-            booster = booster[: self.n_start + best + 1]
-        n_rounds = booster.num_boosted_rounds()
-        return Boosted(booster, n_rounds, history, best)
+    def _of_all_rows(self, values: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
+        """Put values of the drawn rows among zeros for the others."""
+        if drawn is None:
+            return values
+        full = np.zeros(len(self.scores), dtype=np.float32)
+        full[drawn] = values
+        return full
+
+    def _step(
+        self, rows: ScoredList, gradient: np.ndarray, hessian: np.ndarray, direction: np.ndarray
+    ) -> float:
+        """Return how far to go along the new tree."""
+        settings = self.settings
+        if settings.step == "newton":
+            return 1.0
+        if not settings.objective.smooth:
+            best = quadratic_step(gradient, hessian, direction, settings.largest_move)
+            return settings.learning_rate * best
+
+        def loss(scores: np.ndarray) -> float:
+            return settings.objective.loss(rows.y, scores, sample_weight=rows.weight, qid=rows.qid)
+
+        best = line_search(loss, rows.scores, direction, largest_move=settings.largest_move)
+        return settings.learning_rate * best
+
+    def finished_booster(self, n_rounds: int) -> Any:
+        """Return the booster with its steps written into the leaves, cut after so many rounds."""
+        booster = self.booster
+        if self.n_start + n_rounds < booster.num_boosted_rounds():
+            booster = booster[: self.n_start + n_rounds]
+        return scale_leaves(booster, np.r_[np.ones(self.n_start), self.factors[:n_rounds]])
 
 
 def _starting_scores(start: Any, data: TrainingData, objective: Objective) -> np.ndarray:
-    """Scores before the first round.
+    """Return the scores before the first round.
 
     Losses of single rows (logistic) start at the base rate, or the first trees would only learn how
     rare positives are; a constant does not matter to losses of pairs and lists.
     """
-    if start is not None:
-        return predict_margin(start, data.X)
+    scores = np.zeros(len(data.y)) if start is None else predict_margin(start, data.X)
     if not objective.pointwise:
-        return np.zeros(len(data.y))
+        return scores
     positive = float(np.sum(data.weights[data.y > 0]))
     negative = float(np.sum(data.weights[data.y == 0]))
-    return np.full(len(data.y), np.log(positive / negative))
+    return scores + np.log(positive / negative)
+
+
+# -- draws -----------------------------------------------------------------------------------------
+
+
+class StratifiedDraw:
+    """Draw rows without replacement, the same share of positives and of negatives.
+
+    The objective is computed on the draw alone (Friedman's stochastic gradient boosting; Frery et al.
+    2017, algorithm 1), so at least one row of each class is always in it.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+    present : ndarray of bool
+        Rows with a weight above zero; the others are never drawn.
+    share : float
+        Share of the rows in (0, 1]; 1 draws every row that is present.
+    random_state : int
+    """
+
+    def __init__(
+        self, positive: np.ndarray, present: np.ndarray, share: float, random_state: int
+    ) -> None:
+        self._classes = [np.flatnonzero(present & positive), np.flatnonzero(present & ~positive)]
+        self._share = share
+        self._random = np.random.default_rng(random_state)
+        self._everything = present.all()
+
+    def __call__(self) -> np.ndarray | None:
+        """Return the sorted rows of one draw, or None for every row."""
+        if self._share == 1:
+            return None if self._everything else np.sort(np.concatenate(self._classes))
+        drawn = [
+            self._random.choice(rows, size=max(1, round(self._share * len(rows))), replace=False)
+            for rows in self._classes
+        ]
+        return np.sort(np.concatenate(drawn))
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def line_search(
+    loss: Callable[[np.ndarray], float],
+    scores: np.ndarray,
+    direction: np.ndarray,
+    *,
+    largest_move: float,
+    evaluations: int = 12,
+) -> float:
+    """Return the step in [0, bound] that lowers `loss(scores + step * direction)` most.
+
+    The bound keeps every score's move at most `largest_move`: without it one pure leaf would run to
+    infinity under losses that go on falling as it does. The search runs over the logarithm of the
+    step, for the right one may be 1/n of the bound or the bound itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> step = line_search(lambda s: float((s[0] - 1) ** 2), np.zeros(1), np.ones(1), largest_move=4)
+    >>> abs(step - 1) < 0.05
+    True
+    """
+    longest = float(np.abs(direction).max(initial=0.0))
+    if longest == 0 or not np.isfinite(longest):
+        return 0.0
+    bound = largest_move / longest
+    before = loss(scores)
+    found = minimize_scalar(
+        lambda exponent: loss(scores + bound * 10**exponent * direction),
+        bounds=(-4.0, 0.0),
+        method="bounded",
+        options={"maxiter": evaluations, "xatol": 0.01},
+    )
+    at_bound = loss(scores + bound * direction)
+    best, step = min((float(found.fun), float(bound * 10**found.x)), (at_bound, bound))
+    return step if best < before else 0.0
+
+
+def quadratic_step(
+    gradient: np.ndarray, hessian: np.ndarray, direction: np.ndarray, largest_move: float
+) -> float:
+    r"""Return the minimum of the quadratic model :math:`s\, g \cdot d + s^2 \sum_i h_i d_i^2 / 2`.
+
+    For objectives that are not smooth: a lambda objective has a gradient at the ranks of the moment and no
+    loss that could be followed to other ranks. No score moves by more than `largest_move`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quadratic_step(np.array([-1.0, 1.0]), np.ones(2), np.array([2.0, -2.0]), largest_move=9.0)
+    0.5
+    """
+    longest = float(np.abs(direction).max(initial=0.0))
+    curvature = float(hessian @ direction**2)
+    if curvature == 0 or not np.isfinite(curvature):
+        return 0.0
+    return float(np.clip(-(gradient @ direction) / curvature, 0.0, largest_move / longest))

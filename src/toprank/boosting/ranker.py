@@ -1,34 +1,36 @@
-"""GradientBoostingRanker: any objective, on XGBoost's histogram trees."""
+"""GradientBoostingRanker: any objective, on XGBoost's histogram trees; and the published methods by name."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank import objectives
-from toprank.base import BaseRanker, TrainingData
-from toprank.boosting._xgboost import predict_margin, require_xgboost
-from toprank.boosting.automatic import automatic_rate
-from toprank.boosting.engine import Boosted, Callback, Settings, boost
-from toprank.boosting.explain import contributions, pair_contributions
-from toprank.boosting.tree_parameters import tree_parameters
-from toprank.boosting.validation import split_validation, validation_metric
-from toprank.progress import progress
+from toprank import metrics, objectives
+from toprank.base import TrainingData
+from toprank.boosting.base import BoostedTreesRanker
+from toprank.boosting.engine import Boosted, Callback, Settings, Validation, boost
+from toprank.boosting.settings import GROWTH, automatic_rate, booster_parameters
+from toprank.boosting.xgboost_helpers import predict_margin, require_xgboost
+from toprank.docstrings import fill_docstring
+from toprank.stopping import ValidationMetric, hold_out
+from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
-__all__ = ["GradientBoostingRanker"]
+__all__ = ["SGBAP", "GradientBoostingRanker", "LambdaMART", "SGBAPsig"]
 
-STEPS = ("newton", "line_search")
+_SHARE = Interval(Real, 0, 1, closed="right")
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class GradientBoostingRanker(BaseRanker):
+@fill_docstring
+class GradientBoostingRanker(BoostedTreesRanker):
     """Stochastic gradient boosting of a ranking objective on XGBoost's trees.
 
     Parameters
@@ -49,7 +51,7 @@ class GradientBoostingRanker(BaseRanker):
         Grow always at the leaf with the greatest gain, or level by level.
     min_child_weight : float, default=1.0
         Least sum of Hessians in a leaf. Ranking gradients are rescaled so that the Hessians of a list
-        sum to its positives: a leaf of 1 holds about one positive's worth of curvature.
+        sum to its positives: a leaf of 1 has about the curvature of one positive.
     min_split_gain : float, default=0.0
         Least gain of a split.
     reg_lambda : float, optional
@@ -71,25 +73,23 @@ class GradientBoostingRanker(BaseRanker):
     n_seeds : int, default=1
         Train this many boosters with different seeds and average their scores.
     early_stopping_rounds : int, optional
-        Stop when the validation metric has not risen for so many rounds, and keep the best round.
+        Stop when the validation metric has not improved for so many rounds, and keep the best round.
         Validation rows come from `eval_set`, or are split off by `validation_fraction`.
     validation_fraction : float, default=0.2
         Share of the rows (stratified) or queries held out for early stopping.
     eval_metric : str or callable, optional
-        Name of a metric of `toprank.metrics` or f(y, scores); the higher the better. Average
-        precision by default, NDCG for graded objectives.
+        Name of a metric of `toprank.metrics`, whose direction is known, or f(y, scores), of which more is
+        better. Average precision by default, NDCG for graded objectives.
     monotone_constraints : mapping or sequence of {-1, 0, 1}, optional
         By column name, or one for each column.
     interaction_constraints : sequence of sequences, optional
         Groups of columns (names or positions) that may meet in one branch.
     device : str, default="cpu"
         XGBoost's device, such as "cpu" or "cuda".
-    n_jobs : int, optional
-        Threads; all cores by default.
+    %(n_jobs)s
     random_state : int, RandomState or None
         Fixes the draws of rows and columns and the validation split.
-    verbose : int, default=0
-        Above 0, show a progress bar.
+    %(verbose)s
 
     Attributes
     ----------
@@ -101,9 +101,7 @@ class GradientBoostingRanker(BaseRanker):
         The validation metric after each round of the first booster, where there was validation data.
     feature_importances_ : ndarray of shape (n_columns,)
         Share of the total gain of the splits on each column.
-    classes_ : ndarray of shape (2,)
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -120,9 +118,23 @@ class GradientBoostingRanker(BaseRanker):
     True
     """
 
-    _accepts_missing = True
-    _accepts_categories = True
-    _accepts_sparse = True
+    _parameter_constraints: ClassVar[dict] = {
+        **PARAMETER_CONSTRAINTS,
+        "max_depth": [Interval(Integral, 0, None, closed="left")],
+        "max_leaves": [Interval(Integral, 0, None, closed="left"), None],
+        "growth": [StrOptions(set(GROWTH))],
+        "min_child_weight": [_NOT_NEGATIVE],
+        "min_split_gain": [_NOT_NEGATIVE],
+        "reg_lambda": [_NOT_NEGATIVE, None],
+        "reg_alpha": [_NOT_NEGATIVE],
+        "max_leaf_step": [_NOT_NEGATIVE],
+        "subsample": [_SHARE],
+        "colsample_bytree": [_SHARE],
+        "colsample_bynode": [_SHARE],
+        "max_bins": [Interval(Integral, 2, None, closed="left")],
+        "step": [StrOptions({"newton", "line_search"})],
+        "n_seeds": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -217,14 +229,16 @@ class GradientBoostingRanker(BaseRanker):
         self : GradientBoostingRanker
         """
         objective = self._objective()
-        self._check_parameters()
+        self._check_trees()
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
-        training, validation = self._validation_split(data, eval_set)
+        if init_model is not None:
+            data = self._encode_like(init_model, X, data)
+        training, validation = self._validation_split(data, eval_set, objective.graded)
         results = self._boost(objective, training, validation, init_model, callbacks)
         self.boosters_ = [result.booster for result in results]
         self.n_estimators_ = results[0].n_rounds
-        self.validation_scores_ = list(results[0].history)
+        self.validation_scores_ = results[0].history
         raw_scores = self._raw_scores(data.X)
         self._warn_if_constant(raw_scores)
         self._set_threshold(raw_scores, data)
@@ -233,51 +247,13 @@ class GradientBoostingRanker(BaseRanker):
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores of rows after each round (with the final threshold subtracted)."""
         check_is_fitted(self)
-        X = self._form(self._check_rows(X))
+        X = self._in_form(self._check_rows(X))
         total = np.zeros(X.shape[0])
         for number in range(max(b.num_boosted_rounds() for b in self.boosters_)):
             for booster in self.boosters_:
                 if number < booster.num_boosted_rounds():
                     total += predict_margin(booster, X, (number, number + 1)) / len(self.boosters_)
             yield total - self.offset_
-
-    def explain(self, X: Any) -> pd.DataFrame:
-        """Split each row's score into what each column adds (SHAP values of the trees).
-
-        Returns
-        -------
-        table : DataFrame of shape (n_rows, n_columns + 1)
-            One column for each feature and a last one, ``(base)``; a row sums to its score.
-        """
-        check_is_fitted(self)
-        return contributions(self, self._form(self._check_rows(X)))
-
-    def explain_pair(self, a: Any, b: Any) -> pd.DataFrame:
-        """Say why row `a` is ranked above (or below) row `b`.
-
-        Parameters
-        ----------
-        a, b : one row each, in any form that `decision_function` takes (a table or array of one row)
-
-        Returns
-        -------
-        table : DataFrame
-            For each column its value in `a` and in `b` and what it adds to the difference of their
-            scores, the greatest first; the last column sums to ``score(a) - score(b)``.
-        """
-        check_is_fitted(self)
-        return pair_contributions(
-            self, self._form(self._check_rows(a)), self._form(self._check_rows(b))
-        )
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        check_is_fitted(self)
-        gain = np.zeros(self.n_features_in_)
-        for booster in self.boosters_:
-            for key, value in booster.get_score(importance_type="total_gain").items():
-                gain[int(key[1:])] += value
-        return gain / gain.sum() if gain.sum() > 0 else gain
 
     # -- parts of fit ----------------------------------------------------------------------------
 
@@ -289,83 +265,17 @@ class GradientBoostingRanker(BaseRanker):
     def _accepts_grades(self) -> bool:
         return self._objective().graded
 
-    def _check_parameters(self) -> None:
+    def _check_trees(self) -> None:
         require_xgboost()
-        if self.step not in STEPS:
-            raise ValueError(f"step must be one of {', '.join(STEPS)}, got {self.step!r}")
-        for name in ("n_estimators", "n_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
         if self.max_depth == 0 and self.max_leaves == 0:
             raise ValueError(
                 "max_depth and max_leaves are both 0: one of them must bound the trees"
             )
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate!r}")
 
-    def _validation_split(
-        self, data: TrainingData, eval_set: tuple[Any, ...] | None
-    ) -> tuple[TrainingData, TrainingData | None]:
-        """Training and validation data; the latter only where it is given or needed."""
-        if eval_set is not None:
-            return data, self._check_eval_set(eval_set)
-        if self.early_stopping_rounds is None:
-            return data, None
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        held_out = split_validation(data, self.validation_fraction, seed)
-        return data.rows(~held_out), data.rows(held_out)
-
-    def _check_eval_set(self, eval_set: tuple[Any, ...]) -> TrainingData:
-        if not 2 <= len(eval_set) <= 4:
-            raise ValueError(
-                "eval_set must be (X, y), (X, y, sample_weight) or (X, y, weight, qid)"
-            )
-        data = self._check_evaluation(*eval_set)
-        return replace(data, X=self._form(data.X))
-
-    def _boost(
-        self,
-        objective: objectives.Objective,
-        data: TrainingData,
-        validation: TrainingData | None,
-        init_model: GradientBoostingRanker | None,
-        callbacks: Sequence[Callback],
-    ) -> list[Boosted]:
-        """One booster for each seed."""
-        settings = Settings(
-            objective=objective,
-            n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate or automatic_rate(len(data.y)),
-            step=self.step,
-            largest_move=self.max_leaf_step or np.inf,
-            subsample=self.subsample,
-            max_bins=self.max_bins,
-            n_jobs=self.n_jobs,
-            trees=tree_parameters(self, len(data.y)),
-        )
-        starts = self._starts(init_model)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)
-        total = self.n_estimators * self.n_seeds
-        with progress(total, f"boosting {objective.name}", enabled=self.verbose > 0) as advance:
-            return [
-                boost(
-                    data,
-                    self.columns_,
-                    settings,
-                    seed=int(seed),
-                    validation=validation,
-                    metric=validation_metric(self.eval_metric, objective.graded),
-                    patience=self.early_stopping_rounds,
-                    callbacks=[*callbacks, lambda _: advance()],
-                    start=start,
-                )
-                for seed, start in zip(seeds, starts, strict=True)
-            ]
-
-    def _starts(self, init_model: GradientBoostingRanker | None) -> list[Any]:
-        """The boosters to go on from, one for each seed."""
-        if init_model is None:
-            return [None] * self.n_seeds
+    def _encode_like(
+        self, init_model: GradientBoostingRanker, X: Any, data: TrainingData
+    ) -> TrainingData:
+        """Encode the rows as the trees of `init_model` know them: their codes first, then new ones."""
         check_is_fitted(init_model)
         if (
             init_model.columns_.names != self.columns_.names
@@ -375,8 +285,66 @@ class GradientBoostingRanker(BaseRanker):
                 "init_model was trained on other columns or with another n_seeds; "
                 "only a ranker like this one can be continued"
             )
-        self.columns_ = init_model.columns_
-        return list(init_model.boosters_)
+        self.columns_ = init_model.columns_.extended(self.columns_)
+        self.trained_on_sparse_ = init_model.trained_on_sparse_
+        return replace(data, X=self._in_form(self._check_rows(X)))
+
+    def _validation_split(
+        self, data: TrainingData, eval_set: tuple[Any, ...] | None, graded: bool
+    ) -> tuple[TrainingData, Validation | None]:
+        """Return training and validation data; the latter only where it is given or needed."""
+        chosen = self.eval_metric or ("ndcg" if graded else "average_precision")
+        metric, known = ValidationMetric.of(chosen), metrics.find_metric(chosen)
+        by_grade = known is None or known.graded
+        patience = self.early_stopping_rounds
+        if eval_set is not None:
+            return data, Validation(self._check_eval_set(eval_set), metric, by_grade, patience)
+        if patience is None:
+            return data, None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        held_out = hold_out(data.y, self.validation_fraction, seed, data.qid)
+        return data.rows(~held_out), Validation(data.rows(held_out), metric, by_grade, patience)
+
+    def _check_eval_set(self, eval_set: tuple[Any, ...]) -> TrainingData:
+        if not 2 <= len(eval_set) <= 4:
+            raise ValueError(
+                "eval_set must be (X, y), (X, y, sample_weight) or (X, y, weight, qid)"
+            )
+        data = self._check_evaluation(*eval_set)
+        return replace(data, X=self._in_form(data.X))
+
+    def _boost(
+        self,
+        objective: objectives.Objective,
+        data: TrainingData,
+        validation: Validation | None,
+        init_model: GradientBoostingRanker | None,
+        callbacks: Sequence[Callback],
+    ) -> list[Boosted]:
+        """Boost once for each seed."""
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)
+        results = []
+        for k, seed in enumerate(seeds):
+            settings = Settings(
+                objective=objective,
+                n_estimators=self.n_estimators,
+                learning_rate=self.learning_rate or automatic_rate(len(data.y)),
+                step=self.step,
+                largest_move=self.max_leaf_step or np.inf,
+                subsample=self.subsample,
+                n_jobs=self.n_jobs,
+                parameters=booster_parameters(self, len(data.y), int(seed)),
+                verbose=self.verbose,
+                label=f"boosting {objective.name}" + (f", seed {k + 1}" if k else ""),
+            )
+            start = None if init_model is None else init_model.boosters_[k]
+            results.append(
+                boost(
+                    data, self.columns_, settings, validation=validation, callbacks=callbacks,
+                    start=start,
+                )
+            )  # fmt: skip
+        return results
 
     def _warn_if_constant(self, raw_scores: np.ndarray) -> None:
         if len(raw_scores) > 1 and np.ptp(raw_scores) == 0:
@@ -387,14 +355,80 @@ class GradientBoostingRanker(BaseRanker):
                 stacklevel=3,
             )
 
-    def _raw_scores(self, X: Any) -> np.ndarray:
-        X = self._form(X)
-        return np.mean([predict_margin(booster, X) for booster in self.boosters_], axis=0)
 
-    def _form(self, X: Any) -> Any:
-        """Rows in the form of the training data: what a sparse matrix leaves out is missing to it."""
-        if self.trained_on_sparse_ and not sparse.issparse(X):
-            return sparse.csr_matrix(X)
-        if not self.trained_on_sparse_ and sparse.issparse(X):
-            return X.toarray()
-        return X
+# -- the published methods by their own names ------------------------------------------------------
+
+LAMBDA_METRICS = {
+    "auc": "lambda_auc",
+    "mauc": "lambda_mauc",
+    "map": "lambda_map",
+    "ndcg": "lambda_ndcg",
+    "mrr": "lambda_mrr",
+    "precision": "lambda_precision",
+}
+
+# The softmax leaves little curvature to positives that are not high yet: penalties of the usual size
+# would keep their leaves at zero.
+FREE_LEAVES: dict[str, Any] = {"min_child_weight": 1e-3, "reg_lambda": 1e-3, "max_leaf_step": 1.0}
+
+
+def SGBAP(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanker:
+    """Stochastic gradient boosting on the exponential surrogate of average precision.
+
+    Frery et al. (2017), section 3.3: ``ap_exp`` on a random draw of the rows each round, which keeps one
+    very high score from taking the whole gradient. Leaves are Newton's, with hardly any penalty and none
+    above 1; a line search as in the paper (``step="line_search"``) moves mostly the leaf that is
+    highest already.
+
+    The softmax soon looks at nothing but the rows on top, so what early trees have not told apart, late
+    ones hardly will. On wide, sparse rows let them grow to the end, as in a forest:
+    ``SGBAP(max_depth=200, max_leaves=0, colsample_bynode=0.1)`` is what cross-validation chose on every
+    split of w8a, before trees of 31 leaves or of depth 8 (``experiments/sgbap.py``).
+
+    Examples
+    --------
+    >>> from toprank import SGBAP
+    >>> SGBAP(n_estimators=50).objective
+    'ap_exp'
+    """
+    return GradientBoostingRanker("ap_exp", subsample=subsample, **{**FREE_LEAVES, **parameters})
+
+
+def SGBAPsig(
+    *, alpha: float = 1.0, subsample: float = 0.5, **parameters: Any
+) -> GradientBoostingRanker:
+    """Stochastic gradient boosting on the sigmoid surrogate of average precision.
+
+    Frery et al. (2017), section 3.2, with their term of 1/2 for a positive compared with itself.
+
+    Examples
+    --------
+    >>> from toprank import SGBAPsig
+    >>> SGBAPsig(alpha=2.0).objective.self_term
+    0.5
+    """
+    objective = objectives.get("ap_sigmoid", alpha=alpha, self_term=0.5)
+    return GradientBoostingRanker(objective, subsample=subsample, **parameters)
+
+
+def LambdaMART(metric: str = "map", **parameters: Any) -> GradientBoostingRanker:
+    """Trees on lambda gradients of a ranking metric.
+
+    Burges (2010); for the area under the ROC curve and its multi-class form, Welleck (2016), Efficient
+    AUC optimization for information ranking applications.
+
+    Parameters
+    ----------
+    metric : {"auc", "mauc", "map", "ndcg", "mrr", "precision"}, default="map"
+    **parameters
+        Those of `GradientBoostingRanker`.
+
+    Examples
+    --------
+    >>> from toprank import LambdaMART
+    >>> LambdaMART("auc").objective
+    'lambda_auc'
+    """
+    if metric not in LAMBDA_METRICS:
+        raise ValueError(f"unknown metric {metric!r}; known: {', '.join(LAMBDA_METRICS)}")
+    return GradientBoostingRanker(LAMBDA_METRICS[metric], **parameters)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from toprank.base import BaseRanker, TrainingData
-from toprank.boosting._xgboost import predict_margin, quantile_matrix, require_xgboost
-from toprank.boosting.ranker import GradientBoostingRanker
+from toprank.base import TrainingData
+from toprank.boosting.base import BoostedTreesRanker
+from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
+from toprank.docstrings import fill_docstring
+from toprank.folds import make_splits
 from toprank.metrics import average_precision
+from toprank.parallel import thread_count
 from toprank.progress import progress
+from toprank.validation import PARAMETER_CONSTRAINTS, check_gap, check_groups, check_time
 
 __all__ = ["TunedLogisticBooster"]
 
@@ -26,17 +28,18 @@ MOST_FOLDS = 5
 InnerSplit = tuple[np.ndarray, np.ndarray]
 
 
-class TunedLogisticBooster(BaseRanker):
+@fill_docstring
+class TunedLogisticBooster(BoostedTreesRanker):
     """XGBoost with the logistic loss, its depth, rate and rounds chosen for average precision.
 
     What a careful user of XGBoost would do without a ranking objective: the yardstick that any other
     model has to beat. Every pair of depth and learning rate is boosted on part of the training rows
-    and judged by the average precision of the rest after each round; the best setting is boosted
-    once more on all rows.
+    and judged by the average precision of the validation rows after each round; the best setting is
+    boosted once more on all rows.
 
-    Below 5,000 rows the rest is each of five folds in turn, above it is one quarter of the rows. With
-    `groups` the folds are made of whole groups; with `time` the rest is the latest quarter of the
-    rows, at least `gap` later than what is trained on.
+    Below 5,000 rows the validation rows are each of five folds in turn, above they are one quarter of the
+    rows. With `groups` the folds are made of whole groups; with `time` the validation rows are the latest
+    quarter, at least `gap` later than what is trained on.
 
     Parameters
     ----------
@@ -48,12 +51,10 @@ class TunedLogisticBooster(BaseRanker):
         Most rounds.
     early_stopping_rounds : int, default=50
         A setting is given up when the validation has not improved for so many rounds.
-    n_jobs : int, optional
-        Threads; all cores by default.
+    %(n_jobs)s
     random_state : int, RandomState or None
         Fixes the inner split.
-    verbose : int, default=0
-        Above 0, show a progress bar.
+    %(verbose)s
 
     Attributes
     ----------
@@ -64,9 +65,7 @@ class TunedLogisticBooster(BaseRanker):
         to be split, and the first setting was taken untried.
     boosters_ : list of xgboost.Booster
         The one that was boosted on all rows.
-    classes_ : ndarray of shape (2,)
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     Examples
     --------
@@ -78,9 +77,10 @@ class TunedLogisticBooster(BaseRanker):
     ['learning_rate', 'max_depth', 'n_estimators']
     """
 
-    _accepts_missing = True
-    _accepts_categories = True
-    _accepts_sparse = True
+    _parameter_constraints: ClassVar[dict] = {
+        **PARAMETER_CONSTRAINTS,
+        "early_stopping_rounds": PARAMETER_CONSTRAINTS["n_estimators"],
+    }
 
     def __init__(
         self,
@@ -126,7 +126,8 @@ class TunedLogisticBooster(BaseRanker):
         time : array of shape (n_rows,), optional
             Numbers or dates: choose by the latest rows. Goes before `groups`.
         gap : number or timedelta, optional
-            What `time` can have subtracted: least distance between training and validation rows.
+            Least distance in time between training and validation rows; a number counts days between
+            dates.
 
         Returns
         -------
@@ -134,65 +135,13 @@ class TunedLogisticBooster(BaseRanker):
         """
         self._check_settings()
         data = self._check_training(X, y, sample_weight)
-        weights = np.asarray(1.0 if sample_weight is None else sample_weight)
-        kept = weights > 0 if weights.ndim else None  # one number weighs all rows
-        n_rows = len(data.y) if kept is None else len(kept)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        inner = inner_splits(
-            data.y,
-            _rows(groups, kept, n_rows, "groups"),
-            _rows(time, kept, n_rows, "time"),
-            gap,
-            seed,
-        )
+        inner = self._inner_splits(data, sample_weight, groups, time, gap, seed)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
         self.best_params_, self.best_score_ = self._choose(data, inner, seed)
         self.boosters_ = [self._boost(data, self.best_params_, seed)]
         self._set_threshold(self._raw_scores(data.X), data)
         return self
-
-    @property
-    def best_estimator_(self) -> GradientBoostingRanker:
-        """The booster as a `GradientBoostingRanker` with the logistic objective."""
-        check_is_fitted(self)
-        ranker = GradientBoostingRanker(
-            "logistic",
-            **self.best_params_,
-            max_leaves=0,
-            reg_lambda=1.0,
-            growth="depth",
-            max_leaf_step=0.0,
-            colsample_bynode=1.0,
-            max_bins=256,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-        learnt = ("classes_", "columns_", "n_features_in_", "feature_names_in_", "offset_",
-                  "boosters_", "trained_on_sparse_")  # fmt: skip
-        for name in learnt:
-            if name in vars(self):
-                setattr(ranker, name, vars(self)[name])
-        ranker.n_estimators_ = self.best_params_["n_estimators"]
-        ranker.validation_scores_ = []
-        return ranker
-
-    def explain(self, X: Any) -> pd.DataFrame:
-        """Split each row's score into what each column adds; see `GradientBoostingRanker.explain`."""
-        return self.best_estimator_.explain(X)
-
-    def explain_pair(self, a: Any, b: Any) -> pd.DataFrame:
-        """Say why row `a` is above row `b`; see `GradientBoostingRanker.explain_pair`."""
-        return self.best_estimator_.explain_pair(a, b)
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of the total gain of the splits on each column."""
-        return self.best_estimator_.feature_importances_
-
-    def _raw_scores(self, X: Any) -> np.ndarray:
-        if self.trained_on_sparse_ != sparse.issparse(X):
-            X = sparse.csr_matrix(X) if self.trained_on_sparse_ else X.toarray()
-        return predict_margin(self.boosters_[0], X)
 
     # -- parts of fit ----------------------------------------------------------------------------
 
@@ -202,14 +151,24 @@ class TunedLogisticBooster(BaseRanker):
             values = getattr(self, name)
             if len(values) == 0 or not min(values) > 0:
                 raise ValueError(f"{name} must list numbers above 0, got {values!r}")
-        for name in ("n_estimators", "early_stopping_rounds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+
+    def _inner_splits(
+        self, data: TrainingData, sample_weight: Any, groups: Any, time: Any, gap: Any, seed: int
+    ) -> list[InnerSplit]:
+        """Split the rows that have weight; groups and times are given for all rows."""
+        weights = np.asarray(1.0 if sample_weight is None else sample_weight)
+        kept = weights > 0 if weights.ndim else slice(None)  # or one number for all rows
+        n_rows = len(weights) if weights.ndim else len(data.y)
+        if groups is not None:
+            groups = check_groups(groups, n_rows)[kept]
+        if time is not None:
+            time = check_time(time, n_rows)[kept]
+        return inner_splits(data.y, groups, time, gap, seed)
 
     def _choose(
         self, data: TrainingData, inner: list[InnerSplit], seed: int
     ) -> tuple[dict[str, Any], float]:
-        """The setting with the best validation, and its value."""
+        """Return the setting with the best validation, and its value."""
         settings = [(int(d), float(r)) for d in self.depths for r in self.learning_rates]
         best, best_value = _named(*settings[0], min(self.n_estimators, 100)), float("nan")
         if not inner:
@@ -224,10 +183,12 @@ class TunedLogisticBooster(BaseRanker):
                 advance(depth=depth, rate=rate)
         return best, best_value
 
-    def _matrices(self, data: TrainingData, fit: np.ndarray, rest: np.ndarray) -> tuple[Any, Any]:
-        """Training part and validation part as XGBoost wants them, made once for all settings."""
-        training = self._matrix(data.rows(fit))
-        return training, self._matrix(data.rows(rest), reference=training)
+    def _matrices(
+        self, data: TrainingData, train: np.ndarray, validation: np.ndarray
+    ) -> tuple[Any, Any]:
+        """Bin training and validation part, once for all settings."""
+        matrix = self._matrix(data.rows(train))
+        return matrix, self._matrix(data.rows(validation), reference=matrix)
 
     def _matrix(self, data: TrainingData, reference: Any = None) -> Any:
         matrix = quantile_matrix(
@@ -244,26 +205,26 @@ class TunedLogisticBooster(BaseRanker):
     def _curve(
         self, parts: list[tuple[Any, Any]], depth: int, rate: float, seed: int
     ) -> np.ndarray:
-        """Mean over the inner splits of the average precision after each round.
+        """Return the mean over the inner splits of the average precision after each round.
 
         A fold that stops early keeps its last value from there on, so that no round after its end
         looks better than it would have been.
         """
         curves = []
-        for training, rest in parts:
+        for training, validation in parts:
             found: dict[str, Any] = {}
             require_xgboost().train(
                 self._parameters(depth, rate, seed),
                 training,
                 self.n_estimators,
-                evals=[(rest, "rest")],
+                evals=[(validation, "validation")],
                 evals_result=found,
                 custom_metric=_validation_precision,
                 early_stopping_rounds=self.early_stopping_rounds,
                 maximize=True,
                 verbose_eval=False,
             )
-            curves.append(found["rest"]["average_precision"])
+            curves.append(found["validation"]["average_precision"])
         longest = max(map(len, curves))
         padded = [c + c[-1:] * (longest - len(c)) for c in curves]
         return np.mean(padded, axis=0)
@@ -281,41 +242,35 @@ class TunedLogisticBooster(BaseRanker):
             "eta": rate,
             "max_bin": 256,
             "seed": seed,
-            "nthread": self.n_jobs or 0,
+            "nthread": thread_count(self.n_jobs),
         }
 
 
 def inner_splits(y: np.ndarray, groups: Any, time: Any, gap: Any, seed: int) -> list[InnerSplit]:
-    """Rows to boost on and rows to judge by; empty where a class is too small to be split."""
+    """Return rows to boost on and rows to judge by; empty where a class is too small to be split."""
     if time is not None:
-        return _latest_quarter(y, np.asarray(time), gap)
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    folds = MOST_FOLDS if len(y) < FEW_ROWS else round(1 / HELD_OUT)
-    codes = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-    for label in (0, 1):
-        members = y == label
-        count = members.sum() if codes is None else len(np.unique(codes[members]))
-        folds = min(folds, int(count))
-    if folds < 2:
+        return _latest_quarter(y, check_time(time), gap)
+    few = len(y) < FEW_ROWS
+    n_splits = MOST_FOLDS if few else round(1 / HELD_OUT)
+    try:
+        splits = make_splits(y, groups=groups, n_splits=n_splits, random_state=seed)
+    except ValueError:  # fewer than two rows, or groups, of a class
         return []
-    kind = StratifiedKFold if codes is None else StratifiedGroupKFold
-    found = list(kind(folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y, codes))
-    found = [s for s in found if _both(y[s[0]]) and _both(y[s[1]])]
-    return found if len(y) < FEW_ROWS else found[:1]
+    found = [(split.train, split.test) for split in splits]
+    return found if few else found[:1]
 
 
 def _latest_quarter(y: np.ndarray, time: np.ndarray, gap: Any) -> list[InnerSplit]:
     """Split where a quarter of the rows, with rows of equal time together, lies behind."""
     start = np.sort(time)[int(np.floor((1 - HELD_OUT) * len(time)))]
     known = time < start
-    if gap is not None:
-        known[known] = (start - time[known]) >= gap
-    fit, rest = np.flatnonzero(known), np.flatnonzero(time >= start)
-    return [(fit, rest)] if _both(y[fit]) and _both(y[rest]) else []
+    known[known] = (start - time[known]) >= check_gap(gap, time)
+    train, validation = np.flatnonzero(known), np.flatnonzero(time >= start)
+    return [(train, validation)] if _both(y[train]) and _both(y[validation]) else []
 
 
 def _both(y: np.ndarray) -> bool:
+    """Return whether both classes are there."""
     return bool(len(y)) and bool(y.any()) and not bool(y.all())
 
 
@@ -323,18 +278,8 @@ def _named(depth: int, rate: float, rounds: int) -> dict[str, Any]:
     return {"max_depth": depth, "learning_rate": rate, "n_estimators": rounds}
 
 
-def _rows(values: Any, kept: np.ndarray | None, n_rows: int, name: str) -> np.ndarray | None:
-    """An entry for each row that has weight."""
-    if values is None:
-        return None
-    values = np.asarray(values)
-    if values.shape != (n_rows,):
-        raise ValueError(f"{name} has {len(values)} entries for {n_rows} rows")
-    return values if kept is None else values[kept]
-
-
 def _validation_precision(scores: np.ndarray, matrix: Any) -> tuple[str, float]:
-    """Average precision as XGBoost wants its metrics."""
+    """Return average precision as XGBoost wants its metrics."""
     weight = matrix.get_weight()
     value = average_precision(
         matrix.get_label() > 0, scores, sample_weight=weight if len(weight) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toprank.objectives._base import Objective
+from toprank.objectives.base import Objective, ScoredList, scale_for_trees
 from toprank.objectives.exponential import (
     APExponential,
     APSoftmax,
@@ -24,13 +24,10 @@ from toprank.objectives.lambdas import (
     LambdaNDCG,
     LambdaPrecision,
 )
-from toprank.objectives.logistic import Logistic
-from toprank.objectives.pairwise import PairwiseLogistic
-from toprank.objectives.partial import PartialAUC
-from toprank.objectives.scaling import scale_for_trees
+from toprank.objectives.pairwise import Logistic, PairwiseLogistic, PartialAUC
 from toprank.objectives.sigmoid import APSigmoid, NDCGSigmoid
 
-__all__ = ["OBJECTIVES", "Objective", "get", "scale_for_trees"]
+__all__ = ["OBJECTIVES", "Objective", "ScoredList", "get", "scale_for_trees"]
 
 OBJECTIVES: dict[str, type[Objective]] = {
     objective.name: objective

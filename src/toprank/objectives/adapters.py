@@ -1,6 +1,6 @@
 """Objectives in the forms that other libraries ask for: people keep the learner they have.
 
-Trees get gradients and Hessians rescaled by `toprank.objectives.scaling`; PyTorch gets the plain loss.
+Trees get gradients and Hessians rescaled by `scale_for_trees`; PyTorch gets the plain loss.
 Nothing here imports a library before it is used.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from toprank.objectives._base import Objective
+    from toprank.objectives.base import Objective
 
 __all__ = ["for_catboost", "for_lightgbm", "for_torch", "for_xgboost"]
 
@@ -92,14 +92,14 @@ def for_torch(objective: Objective) -> Callable[..., Any]:
             extra = {"sample_weight": _as_array(sample_weight), "qid": _as_array(qid)}
             labels = _as_array(y)
             gradient, _ = objective.gradient_hessian(labels, rows, **extra)
-            slope = torch.as_tensor(gradient, dtype=scores.dtype, device=scores.device)
-            context.save_for_backward(slope.reshape(scores.shape))
+            saved = torch.as_tensor(gradient, dtype=scores.dtype, device=scores.device)
+            context.save_for_backward(saved.reshape(scores.shape))
             return scores.new_tensor(objective.loss(labels, rows, **extra))
 
         @staticmethod
         def backward(context: Any, outer: Any) -> tuple[Any, None, None, None]:
-            (slope,) = context.saved_tensors
-            return outer * slope, None, None, None
+            (gradient,) = context.saved_tensors
+            return outer * gradient, None, None, None
 
     def loss(scores: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Any:
         return RankingLoss.apply(scores, y, sample_weight, qid)
@@ -126,16 +126,17 @@ def _as_array(values: Any) -> np.ndarray | None:
 def _gradient_hessian(
     objective: Objective, y: Any, scores: Any, weight: Any, group_sizes: Any
 ) -> Pair:
-    """Rescaled gradient and Hessian from a library's idea of weights and groups.
+    """Return rescaled gradient and Hessian from a library's idea of weights and groups.
 
     Weights come one for each row, or one for each group; the latter weigh whole queries.
     """
-    scores = np.asarray(scores, dtype=np.float64)
+    from toprank.objectives.base import ScoredList
+
     qid = None if group_sizes is None else np.repeat(np.arange(len(group_sizes)), group_sizes)
-    if weight is None or len(weight) == 0:
-        return objective.tree_gradient_hessian(y, scores, qid=qid)
-    weight = np.asarray(weight, dtype=np.float64)
-    if qid is not None and len(weight) == len(group_sizes) != len(scores):
-        gradient, hessian = objective.tree_gradient_hessian(y, scores, qid=qid)
+    weight = None if weight is None or len(weight) == 0 else np.asarray(weight, dtype=np.float64)
+    by_group = qid is not None and weight is not None and len(weight) == len(group_sizes) != len(y)
+    rows = ScoredList.of(y, scores, None if by_group else weight, qid, graded=objective.graded)
+    gradient, hessian = objective.scaled_gradient_hessian(rows)
+    if by_group:
         return gradient * weight[qid], hessian * weight[qid]
-    return objective.tree_gradient_hessian(y, scores, sample_weight=weight, qid=qid)
+    return gradient, hessian

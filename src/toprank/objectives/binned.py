@@ -2,21 +2,19 @@
 
 Rows of one level and (nearly) one score are alike to every objective, and a weight is a number of
 copies. So the list can be replaced by a weighted one with a row for each level and each point of a
-grid of scores: the histogram of `toprank.binned_sums`. Its gradient, for one copy at each point, is
+grid of scores: the histogram of `toprank.pairs.binned`. Its gradient, for one copy at each point, is
 read back at the rows by interpolation. The histogram adds up over workers and is all that travels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
-from toprank.binned_sums import Grid
-from toprank.objectives._base import FloatArray, Objective, checked_rows
-from toprank.objectives.scaling import scale_for_trees
-from toprank.parallel import run_halves
+from toprank.objectives.base import FloatArray, Objective, ScoredList, scale_for_trees
+from toprank.pairs import BinnedScores, Grid
 
 __all__ = ["binned_gradient_hessian"]
 
@@ -65,84 +63,35 @@ def binned_gradient_hessian(
     >>> bool(np.allclose(binned, exact, atol=1e-6))
     True
     """
-    rows = checked_rows(y, scores, sample_weight, graded=objective.graded)
+    rows = ScoredList.of(y, scores, sample_weight, graded=objective.graded)
     if objective.pointwise:
         return objective.gradient_hessian(rows.y, rows.scores, sample_weight=rows.weight)
     combine = _alone if combine is None else combine
-    grid, n_levels = _grid(rows.y, rows.scores, n_points, combine)
-    weight = np.empty(0) if rows.weight is None else rows.weight
-    codes = rows.y.astype(np.uint8)
-    held = np.zeros((n_levels, grid.n_points))
-    by_rank = objective.by_rank
-    _share_levels(rows.scores, codes, weight, grid.low, grid.step, by_rank, held)
-    fields = _fields(objective, combine(held, "sum"), grid, for_trees)
-    gradient, hessian = np.empty(len(codes)), np.empty(len(codes))
-
-    def read(part: slice) -> None:
-        _read_levels(
-            rows.scores[part], codes[part], weight[part], grid.low, grid.step, by_rank, *fields,
-            gradient[part], hessian[part],
-        )  # fmt: skip
-
-    run_halves(read, len(codes))
+    grid, n_labels = _common_grid(rows, n_points, combine)
+    own = BinnedScores.of(
+        rows.scores, rows.y, rows.weight, grid=grid, n_labels=n_labels, nearest=objective.by_rank
+    )
+    whole = replace(own, weights=combine(own.weights, "sum"))
+    labels, points, weight = whole.occupied()
+    gradient, hessian = objective.gradient_hessian(labels, points, sample_weight=weight)
+    if for_trees:
+        gradient, hessian = scale_for_trees(gradient, hessian, labels, weight)
+    for_one_copy = np.stack((gradient, hessian)) / weight
+    gradient, hessian = whole.read(for_one_copy, rows.scores, rows.y, rows.weight)
     return gradient, hessian
 
 
 def _alone(array: FloatArray, how: str) -> FloatArray:
+    """Combine nothing: the rows at hand are the whole list."""
     return array
 
 
-def _grid(y: FloatArray, scores: FloatArray, n_points: int, combine: Combine) -> tuple[Grid, int]:
-    """The common grid, and the number of levels 0, 1, ... that any worker holds."""
-    empty = len(scores) == 0  # a worker without rows must not move the ends
-    low = combine(np.array([np.inf if empty else scores.min()]), "min")[0]
-    ends = np.array([-np.inf, 0.0] if empty else [scores.max(), y.max()])
+def _common_grid(rows: ScoredList, n_points: int, combine: Combine) -> tuple[Grid, int]:
+    """Return the grid of all workers, and the number of labels 0, 1, ... that any of them holds."""
+    empty = len(rows.scores) == 0  # a worker without rows must not move the ends
+    low = combine(np.array([np.inf if empty else rows.scores.min()]), "min")[0]
+    ends = np.array([-np.inf, 0.0] if empty else [rows.scores.max(), rows.y.max()])
     high, top = combine(ends, "max")
     if top > _HIGHEST_LABEL:
         raise ValueError(f"the binned form takes labels 0, 1, ..., {_HIGHEST_LABEL}, not {top:g}")
     return Grid.over(float(low), float(high), n_points), max(int(top), 1) + 1
-
-
-def _fields(
-    objective: Objective, held: FloatArray, grid: Grid, for_trees: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient and Hessian for one copy of a row of each level at each point of the grid.
-
-    Only where there is any weight: no row has a share in the other points, nor reads from them.
-    """
-    level, point = np.nonzero(held)
-    weight, scores = held[level, point], grid.points[point]
-    gradient, hessian = objective.gradient_hessian(level, scores, sample_weight=weight)
-    if for_trees:
-        gradient, hessian = scale_for_trees(gradient, hessian, level, weight)
-    fields = np.zeros((2, *held.shape))
-    fields[:, level, point] = gradient / weight, hessian / weight
-    return fields[0], fields[1]
-
-
-@njit(cache=True, nogil=True)
-def _share_levels(scores, codes, weight, low, step, nearest, held):
-    """Share each row's weight between the two points around its score, or give it to the nearest."""
-    last = held.shape[1] - 1
-    for i in range(len(scores)):
-        place = min(max((scores[i] - low) / step, 0.0), float(last))
-        place = np.rint(place) if nearest else place
-        left = min(int(place), last - 1)
-        w = weight[i] if len(weight) else 1.0
-        held[codes[i], left] += w * (1.0 - (place - left))
-        held[codes[i], left + 1] += w * (place - left)
-
-
-@njit(cache=True, nogil=True)
-def _read_levels(scores, codes, weight, low, step, nearest, slopes, curvatures, gradient, hessian):
-    """Interpolate the fields at each row, linearly (which keeps the sign of the curvature)."""
-    last = slopes.shape[1] - 1
-    for i in range(len(scores)):
-        place = min(max((scores[i] - low) / step, 0.0), float(last))
-        place = np.rint(place) if nearest else place
-        left, level = min(int(place), last - 1), codes[i]
-        w = weight[i] if len(weight) else 1.0
-        right_part = w * (place - left)
-        left_part = w - right_part
-        gradient[i] = left_part * slopes[level, left] + right_part * slopes[level, left + 1]
-        hessian[i] = left_part * curvatures[level, left] + right_part * curvatures[level, left + 1]

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
-from toprank.objectives import _exponential_kernels as kernels
-from toprank.objectives._base import FloatArray, Objective, Rows
-from toprank.objectives._lists import query_codes
+from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
+from toprank.pairs._kernels import LANES, TILE, tile_exp
 
 __all__ = ["APExponential", "APSoftmax", "PNormPush", "PairwiseExponential"]
+
+_LOWEST = -1.7e308
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class _ClassSums:
         Each query's part in the mean over the queries that hold both classes.
     """
 
-    rows: Rows
+    rows: ScoredList
     classes: np.ndarray
     queries: np.ndarray | None
     terms: FloatArray
@@ -43,15 +45,16 @@ class _ClassSums:
     share: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, negative: float = 1.0, positive: float = 1.0) -> _ClassSums:
+    def of(cls, rows: ScoredList, negative: float = 1.0, positive: float = 1.0) -> _ClassSums:
         queries, n_queries = None, 1
         if rows.qid is not None:
-            queries, n_queries = query_codes(rows.qid, len(rows.y))
+            found, codes = np.unique(rows.qid, return_inverse=True)
+            queries, n_queries = codes.astype(np.int64), len(found)
         highest, sums, weights = (np.zeros((n_queries, 2)) for _ in range(3))
         terms, classes = np.empty(len(rows.y)), rows.y.astype(np.uint8)
         multipliers = float(negative), float(positive)
-        kernels.highest_exponents(rows.scores, classes, queries, *multipliers, highest)
-        kernels.class_sums(
+        _highest_exponents(rows.scores, classes, queries, *multipliers, highest)
+        _class_sums(
             rows.scores, classes, queries, rows.weight, *multipliers, highest, terms, sums, weights
         )
         present = sums > 0
@@ -73,8 +76,8 @@ class _ClassSums:
 
     def gradient_hessian(
         self, slope: FloatArray, offset: FloatArray, curvature: FloatArray, saturation: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term).
+    ) -> GradientHessian:
+        """Return gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term).
 
         The gradient takes the place of the terms.
         """
@@ -84,8 +87,8 @@ class _ClassSums:
             for factor in (slope, offset, curvature, saturation)
         ]
         hessian = np.empty(len(rows.y))
-        kernels.slopes(self.terms, self.classes, self.queries, rows.weight, *factors, hessian)
-        return self.terms, hessian
+        _fill_gradients(self.terms, self.classes, self.queries, rows.weight, *factors, hessian)
+        return self.terms, hessian, None
 
 
 @dataclass(frozen=True)
@@ -119,13 +122,13 @@ class APExponential(Objective):
         if self.form not in ("plain", "log"):
             raise ValueError(f"form must be 'plain' or 'log', not {self.form!r}")
 
-    def _loss(self, rows: Rows) -> float:
+    def _loss(self, rows: ScoredList) -> float:
         sums = _ClassSums.of(rows)
         if self.form == "plain":
             return float(sums.share[:, 0] @ sums.masses[:, 0])
         return float(sums.share[:, 0] @ (sums.log_both[:, 0] - sums.logs[:, 1]))
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         sums = _ClassSums.of(rows)
         masses = sums.masses
         softmax = masses * sums.parts  # turns terms into q
@@ -156,7 +159,7 @@ class APSoftmax(Objective):
     name: ClassVar[str] = "ap_softmax"
     summary: ClassVar[str] = "cross-entropy of the softmax over the list; pulls every positive"
 
-    def _loss(self, rows: Rows) -> float:
+    def _loss(self, rows: ScoredList) -> float:
         sums = _ClassSums.of(rows)
         positives, share = np.maximum(sums.weights[:, 1], 1e-300), sums.share[:, 0]
         queries = 0 if sums.queries is None else sums.queries
@@ -164,7 +167,7 @@ class APSoftmax(Objective):
         logs = (sums.log_both[:, 0][queries] - rows.scores) * (share / positives)[queries]
         return float(rows.weighted(logs)[pulled].sum())
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         sums = _ClassSums.of(rows)
         softmax = sums.masses * sums.parts
         offset = np.array([0.0, -1.0]) * sums.share / np.maximum(sums.weights, 1e-300)
@@ -178,11 +181,11 @@ class _ExponentialPairs(Objective):
     def _power(self) -> float:
         """The power to which each negative's sum over positives is raised."""
 
-    def _loss(self, rows: Rows) -> float:
+    def _loss(self, rows: ScoredList) -> float:
         sums = _ClassSums.of(rows, self._power(), -1.0)
         return float(sums.share[:, 0] @ (sums.logs @ np.array([1.0, self._power()])))
 
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         power = self._power()
         sums = _ClassSums.of(rows, power, -1.0)
         size = power * sums.share * sums.parts
@@ -242,3 +245,110 @@ class PairwiseExponential(_ExponentialPairs):
 
     def _power(self) -> float:
         return 1.0
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+#
+# On one list these loops compile to vector code, and what they cost is reading and writing memory: few
+# passes, and arrays that come from NumPy (memory that compiled code asks for is given back at once, and
+# fetching it anew costs more than filling it). `queries` is None for one list and `weight` for ones; what
+# belongs to the other case is left out when a loop is compiled.
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _highest_exponents(scores, classes, queries, negative, positive, highest):
+    """Fill in the highest multiplier·score by query and class (0 negatives, 1 positives)."""
+    if queries is None:
+        of_negatives = of_positives = _LOWEST
+        for i in range(len(scores)):
+            exponent = (positive if classes[i] else negative) * scores[i]
+            of_negatives = max(of_negatives, _LOWEST if classes[i] else exponent)
+            of_positives = max(of_positives, exponent if classes[i] else _LOWEST)
+        highest[0, 0], highest[0, 1] = of_negatives, of_positives
+    else:
+        for q in range(len(highest)):
+            highest[q, 0] = highest[q, 1] = _LOWEST
+        for i in range(len(scores)):
+            q, c = queries[i], classes[i]
+            exponent = (positive if c else negative) * scores[i]
+            highest[q, c] = max(highest[q, c], exponent)
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _class_sums(
+    scores, classes, queries, weight, negative, positive, highest, terms, sums, weights
+):
+    """Fill in terms = exp(multiplier·score - highest); add up weighted terms, and weights.
+
+    `highest`, `sums` and `weights` are by query and class.
+    """
+    below, bits = np.empty(TILE), np.empty(TILE, np.int64)
+    scale = bits.view(np.float64)
+    for first in range(0, len(scores), TILE):
+        n = min(TILE, len(scores) - first)
+        some, own = scores[first : first + n], classes[first : first + n]
+        values = terms[first : first + n]
+        if queries is None:
+            top, top_positive = highest[0, 0], highest[0, 1]
+            for a in range(n):
+                below[a] = (positive if own[a] else negative) * some[a] - (
+                    top_positive if own[a] else top
+                )
+        else:
+            for a in range(n):
+                below[a] = (positive if own[a] else negative) * some[a] - highest[
+                    queries[first + a], own[a]
+                ]
+        tile_exp(below[:n], 1.0, 0.0, values, bits, scale)
+        if queries is None:
+            held_negative = held_positive = count_negative = count_positive = 0.0
+            for a in range(n):
+                w = 1.0
+                if weight is not None:
+                    w = weight[first + a]
+                held_negative += 0.0 if own[a] else w * values[a]
+                held_positive += w * values[a] if own[a] else 0.0
+                count_negative += 0.0 if own[a] else w
+                count_positive += w if own[a] else 0.0
+            sums[0, 0] += held_negative
+            sums[0, 1] += held_positive
+            weights[0, 0] += count_negative
+            weights[0, 1] += count_positive
+        else:
+            for a in range(n):
+                w = 1.0
+                if weight is not None:
+                    w = weight[first + a]
+                sums[queries[first + a], own[a]] += w * values[a]
+                weights[queries[first + a], own[a]] += w
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _fill_gradients(terms, classes, queries, weight, slope, offset, curvature, saturation, hessian):
+    """Turn each term, in its place, into the gradient w·(slope·term + offset).
+
+    Also fill in the Hessian w·curvature·term·(1 - saturation·term). The four factors are by query and
+    class.
+    """
+    if queries is None:
+        slope_0, slope_1 = slope[0, 0], slope[0, 1]
+        offset_0, offset_1 = offset[0, 0], offset[0, 1]
+        curvature_0, curvature_1 = curvature[0, 0], curvature[0, 1]
+        saturation_0, saturation_1 = saturation[0, 0], saturation[0, 1]
+        for i in range(len(terms)):
+            w = 1.0
+            if weight is not None:
+                w = weight[i]
+            term = terms[i]
+            rest = max(1.0 - (saturation_1 if classes[i] else saturation_0) * term, 0.0)
+            terms[i] = w * (
+                (slope_1 if classes[i] else slope_0) * term + (offset_1 if classes[i] else offset_0)
+            )
+            hessian[i] = w * (curvature_1 if classes[i] else curvature_0) * term * rest
+    else:
+        for i in range(len(terms)):
+            w, q, c, term = 1.0, queries[i], classes[i], terms[i]
+            if weight is not None:
+                w = weight[i]
+            terms[i] = w * (slope[q, c] * term + offset[q, c])
+            hessian[i] = w * curvature[q, c] * term * max(1.0 - saturation[q, c] * term, 0.0)

@@ -1,18 +1,28 @@
-"""LambdaMART's objectives: pairwise logistic forces weighed by what a swap does to a metric."""
+r"""LambdaMART's objectives: pairwise logistic forces weighted by what a swap does to a metric.
+
+For a pair whose row i is more relevant than row j the force is :math:`sig(f_j - f_i) |\Delta_{ij}|`, where
+Delta is the change of a metric when the two swap places (Burges 2010). Every Delta here is a product of a
+difference of values of the two labels and a difference of values of the two ranks: one rank value for
+pairs that stand in the right order, another for inverted pairs. So the sums over pairs are those of
+`toprank.pairs` with rank values.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 
 from toprank.objectives import _lambda_kernels as kernels
-from toprank.objectives._base import FloatArray, Rows
-from toprank.objectives._gains import gains_of, ideal_gains
-from toprank.objectives._lambda import LambdaObjective
-from toprank.objectives._lists import RankedLists, ranked_lists
-from toprank.objectives._swaps import Swaps
+from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
+from toprank.objectives.lists import RankedLists, gains_of, ideal_gains, ranked_lists
+from toprank.objectives.pairwise import sum_over_levels
+from toprank.pairs import ranked_sums
+from toprank.validation import check_range
 
 __all__ = [
     "LambdaAUC",
@@ -24,8 +34,166 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Swaps:
+    """What a swap of two rows changes, at given scores.
+
+    Attributes
+    ----------
+    lists : RankedLists
+    ordered, inverted : ndarray
+        Rank value of each place for pairs whose better row ranks higher, and for pairs the other way
+        round.
+    tied : ndarray
+        Expected difference of rank values between two rows of the tie group at each place.
+    level_values : ndarray of shape (n_queries, n_levels)
+        Value of each level; queries that leave nothing to rank hold zeros.
+    """
+
+    lists: RankedLists
+    ordered: FloatArray
+    inverted: FloatArray
+    tied: FloatArray
+    level_values: FloatArray
+
+    def add_sums(self, target: int, source: int, out: FloatArray, kernel: str = "sigmoid") -> None:
+        """Add the sums over the sources of w · |Delta| · kernel to `out` at the targets."""
+        lists, better = self.lists, target > source
+        gaps = np.abs(self.level_values[:, target] - self.level_values[:, source])
+        weight, factor = lists.weight, float(gaps[0])
+        if len(gaps) > 1:
+            weight, factor = weight * lists.per_place(gaps), 1.0
+        ranked_sums(
+            lists.ranked,
+            lists.codes,
+            target,
+            source,
+            weight,
+            rank_values=(self.inverted, self.ordered) if better else (self.ordered, self.inverted),
+            kernel=kernel,
+            rising=better,
+            factors=(-factor if better and kernel == "sigmoid" else factor, factor),
+            out=out,
+        )
+
+    def loss(self) -> float:
+        """Return the sum over pairs of |Delta| · softplus(worse - better)."""
+        lists = self.lists
+        total = float(self._add_ties(np.zeros((2, lists.n_rows))).sum())
+        for worse, better in combinations(range(len(lists.levels)), 2):
+            sums = np.zeros((1, lists.n_rows))
+            self.add_sums(better, worse, sums, kernel="softplus")
+            total += float(sums[0] @ lists.weight)
+        return total
+
+    def gradient_hessian(self) -> FloatArray:
+        """Return gradient and Hessian of that sum, by place, Delta held fixed."""
+        both = sum_over_levels(self.add_sums, self.lists)
+        if self.lists.weighted:
+            both *= self.lists.weight
+        self._add_ties(both)
+        return both
+
+    def _add_ties(self, both: FloatArray) -> FloatArray:
+        """Add what tied rows do to each other to gradient and Hessian; return their loss by query."""
+        ranked = self.lists.ranked
+        return kernels.add_ties(
+            ranked.scores, self.lists.weight, self.lists.codes, ranked.starts, self.level_values,
+            self.tied, both[0], both[1],
+        )  # fmt: skip
+
+    def delta_matrix(self) -> FloatArray:
+        """Return |Delta| between all places of the ranked list."""
+        lists = self.lists
+        place = np.arange(lists.n_rows)
+        query = np.repeat(np.arange(len(lists.ranked.starts) - 1), np.diff(lists.ranked.starts))
+        above, below = np.minimum.outer(place, place), np.maximum.outer(place, place)
+        gap = np.where(
+            lists.codes[above] > lists.codes[below],
+            self.ordered[above] - self.ordered[below],
+            self.inverted[above] - self.inverted[below],
+        )
+        tied = lists.ranked.scores[above] == lists.ranked.scores[below]
+        gap = np.where(tied, self.tied[above], gap)
+        own = self.level_values[query, lists.codes]
+        other = self.level_values[query[:, None], lists.codes[None, :]]
+        return np.where(query[:, None] == query[None, :], np.abs(own[:, None] - other) * gap, 0.0)
+
+
+class LambdaObjective(Objective):
+    """Base of the lambda objectives; a subclass names the values of ranks and of labels.
+
+    `loss` is the sum over pairs of |Delta| · softplus(worse - better) at the Deltas of the moment, and the
+    gradient that of the same sum with every Delta held fixed (Fréry et al. 2017, eq. 7).
+    """
+
+    smooth: ClassVar[bool] = False
+    rank_value: ClassVar[int]
+
+    @abstractmethod
+    def _level_values(self, lists: RankedLists) -> FloatArray:
+        """Return the value of each level by query, scaled so that Delta is the change of the metric."""
+
+    def _cutoffs(self, lists: RankedLists) -> FloatArray:
+        """Return the rank at which the metric stops looking, by query."""
+        return np.full(len(lists.ranked.starts) - 1, np.inf)
+
+    def _swaps(self, rows: ScoredList) -> list[Swaps]:
+        """Return what swaps change, as one or several parts that add up."""
+        lists = ranked_lists(rows, n_levels=None if self.graded else 2)
+        ordered, tied = np.empty(lists.n_rows), np.zeros(lists.n_rows)
+        one_value = self.rank_value in (kernels.AUC, kernels.DISCOUNT, kernels.TOP)
+        inverted = ordered if one_value else np.empty(lists.n_rows)
+        by_table = self.rank_value == kernels.DISCOUNT and not lists.weighted  # whole ranks
+        kernels.rank_values(
+            self.rank_value, lists.ranked.scores, lists.weight, lists.codes, lists.ranked.starts,
+            self._cutoffs(lists), _discounts(lists.n_rows if by_table else 0),
+            ordered, inverted, tied,
+        )  # fmt: skip
+        values = self._level_values(lists) * lists.query_share[:, None]
+        return [Swaps(lists, ordered, inverted, tied, np.ascontiguousarray(values))]
+
+    def _loss(self, rows: ScoredList) -> float:
+        return sum(swaps.loss() for swaps in self._swaps(rows))
+
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
+        parts = self._swaps(rows)
+        both = parts[0].gradient_hessian()
+        for swaps in parts[1:]:
+            both += swaps.gradient_hessian()
+        return both[0], both[1], parts[0].lists.ranked.order
+
+    def deltas(
+        self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None
+    ) -> FloatArray:
+        """Return the matrix of |Delta| between all rows (0 between rows that form no pair).
+
+        For looking at small lists: it has a cell for every pair of rows.
+        """
+        rows = ScoredList.of(y, scores, sample_weight, qid, graded=self.graded)
+        present, where = rows.present()
+        index = np.arange(len(rows.y)) if where is None else where
+        matrix = np.zeros((len(rows.y), len(rows.y)))
+        if len(present.y):
+            parts = self._swaps(present)
+            rows_by_place = index[parts[0].lists.ranked.order]
+            matrix[np.ix_(rows_by_place, rows_by_place)] = sum(s.delta_matrix() for s in parts)
+        return matrix
+
+
+@lru_cache(maxsize=1)
+def _discounts(n_ranks: int) -> FloatArray:
+    """Return 1 / log2(1 + rank) of the ranks 1, 2, ...; kept, as a booster asks for it every round."""
+    return 1.0 / np.log2(np.arange(2.0, n_ranks + 2.0))
+
+
+def _check_k(k: int | None) -> None:
+    if k is not None and not k >= 1:
+        raise ValueError(f"k must be at least 1 or None, not {k!r}")
+
+
 def _positive_only(values: FloatArray) -> FloatArray:
-    """Potentials of a binary metric: 0 for the negatives, the given values for the positives."""
+    """Return level values of a binary metric: 0 for the negatives, the given ones for the positives."""
     return np.stack((np.zeros_like(values), values), axis=1)
 
 
@@ -43,9 +211,9 @@ class LambdaAUC(LambdaObjective):
 
     name: ClassVar[str] = "lambda_auc"
     summary: ClassVar[str] = "LambdaMART for the area under the ROC curve"
-    worth: ClassVar[int] = kernels.AUC
+    rank_value: ClassVar[int] = kernels.AUC
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(1.0 / np.maximum(lists.totals.prod(axis=1), 1e-300))
 
 
@@ -66,10 +234,10 @@ class LambdaMAP(LambdaObjective):
 
     name: ClassVar[str] = "lambda_map"
     summary: ClassVar[str] = "LambdaMART for average precision"
-    worth: ClassVar[int] = kernels.AVERAGE_PRECISION
+    rank_value: ClassVar[int] = kernels.AVERAGE_PRECISION
     by_rank: ClassVar[bool] = True
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(1.0 / np.maximum(lists.totals[:, 1], 1e-300))
 
 
@@ -89,10 +257,10 @@ class LambdaMRR(LambdaObjective):
 
     name: ClassVar[str] = "lambda_mrr"
     summary: ClassVar[str] = "LambdaMART for the reciprocal rank of the first positive"
-    worth: ClassVar[int] = kernels.RECIPROCAL
+    rank_value: ClassVar[int] = kernels.RECIPROCAL
     by_rank: ClassVar[bool] = True
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(np.ones(len(lists.totals)))
 
 
@@ -113,21 +281,20 @@ class LambdaPrecision(LambdaObjective):
 
     name: ClassVar[str] = "lambda_precision"
     summary: ClassVar[str] = "LambdaMART for precision among the first k rows"
-    worth: ClassVar[int] = kernels.TOP
+    rank_value: ClassVar[int] = kernels.TOP
     by_rank: ClassVar[bool] = True
 
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.k is not None and not self.k >= 1:
-            raise ValueError(f"k must be at least 1 or None, not {self.k!r}")
+        _check_k(self.k)
 
     def _cutoffs(self, lists: RankedLists) -> FloatArray:
         if self.k is not None:
             return np.full(len(lists.totals), float(self.k))
         return np.maximum(lists.totals[:, 1], 1e-300)
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(np.ones(len(lists.totals)))
 
 
@@ -139,7 +306,7 @@ class LambdaNDCG(LambdaObjective):
     Parameters
     ----------
     k : int, optional
-        Ranks beyond k are worth nothing; by default all count.
+        Ranks beyond k count nothing; by default all count.
 
     Examples
     --------
@@ -150,19 +317,18 @@ class LambdaNDCG(LambdaObjective):
     name: ClassVar[str] = "lambda_ndcg"
     summary: ClassVar[str] = "LambdaMART for NDCG, for graded relevance"
     graded: ClassVar[bool] = True
-    worth: ClassVar[int] = kernels.DISCOUNT
+    rank_value: ClassVar[int] = kernels.DISCOUNT
     by_rank: ClassVar[bool] = True
 
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.k is not None and not self.k >= 1:
-            raise ValueError(f"k must be at least 1 or None, not {self.k!r}")
+        _check_k(self.k)
 
     def _cutoffs(self, lists: RankedLists) -> FloatArray:
         return np.full(len(lists.totals), np.inf if self.k is None else float(self.k))
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         gains = gains_of(lists.levels)
         ideal = ideal_gains(lists.totals, gains, np.inf if self.k is None else float(self.k))
         return gains / np.maximum(ideal, 1e-300)[:, None] * (ideal > 0)[:, None]
@@ -175,13 +341,13 @@ class LambdaMAUC(LambdaObjective):
     Parameters
     ----------
     kind : {"ordered", "one_vs_rest"}
-        "ordered": the AUC of "relevance at least c" against the rest, averaged over c = 1, 2, ... with
+        "ordered": the AUC of "relevance at least c" against lower relevance, averaged over c = 1, 2, ... with
         the share p(c) of label c in the data. For labels lo < hi,
         :math:`|\Delta| = |rank_i - rank_j| \sum_{c=lo+1}^{hi} p(c) / (m_c n_c)` over
         :math:`\sum_{c \ge 1} p(c)`, with :math:`m_c` and :math:`n_c` the rows of the query at or above c
         and below it. A perfect order gives 1.
 
-        "one_vs_rest": each label against all others, weighed by its share (Welleck 2016, read
+        "one_vs_rest": each label against all others, weighted by its share (Welleck 2016, read
         literally): :math:`|\Delta| = |rank_i - rank_j| / n \cdot |1/(n - n_b) -
         1/(n - n_a)|`. With one score for each row this does not reward the right order: with four
         equally frequent labels the perfect and the reversed order both give 1/2, and Delta is 0.
@@ -198,7 +364,7 @@ class LambdaMAUC(LambdaObjective):
     name: ClassVar[str] = "lambda_mauc"
     summary: ClassVar[str] = "LambdaMART for the (partial) AUC of several relevance levels"
     graded: ClassVar[bool] = True
-    worth: ClassVar[int] = kernels.AUC
+    rank_value: ClassVar[int] = kernels.AUC
 
     kind: str = "ordered"
     fpr: tuple[float, float] = (0.0, 1.0)
@@ -206,26 +372,23 @@ class LambdaMAUC(LambdaObjective):
     def __post_init__(self) -> None:
         if self.kind not in ("ordered", "one_vs_rest"):
             raise ValueError(f"kind must be 'ordered' or 'one_vs_rest', not {self.kind!r}")
-        low, high = self.fpr
-        if not 0 <= low < high <= 1:
-            raise ValueError(f"fpr must be a range (a, b) with 0 <= a < b <= 1, not {self.fpr!r}")
-        if self.kind == "one_vs_rest" and (low, high) != (0, 1):
+        if check_range(self.fpr) != (0.0, 1.0) and self.kind == "one_vs_rest":
             raise ValueError(
                 "fpr goes with kind='ordered': with 'one_vs_rest' a swap may win for one class what it "
                 "loses for the other, in proportions that change from pair to pair inside a range"
             )
 
-    def _potentials(self, lists: RankedLists) -> FloatArray:
+    def _level_values(self, lists: RankedLists) -> FloatArray:
         if self.kind == "ordered":
             return np.cumsum(self._steps(lists), axis=1)
         totals = lists.totals
         sizes = totals.sum(axis=1, keepdims=True)
-        rest = np.where(totals > 0, sizes - totals, 0.0)
-        return np.where(rest > 0, 1.0 / np.maximum(sizes * rest, 1e-300), 0.0)
+        others = np.where(totals > 0, sizes - totals, 0.0)
+        return np.where(others > 0, 1.0 / np.maximum(sizes * others, 1e-300), 0.0)
 
     @staticmethod
     def _steps(lists: RankedLists) -> FloatArray:
-        """What one pair counts in the AUC of "at least this level", by query and level."""
+        """Return what one pair counts in the AUC of "at least this level", by query and level."""
         totals = lists.totals
         shares = totals.sum(axis=0) / totals.sum()
         above = np.cumsum(totals[:, ::-1], axis=1)[:, ::-1]  # m_c, the rows at or above level c
@@ -234,7 +397,7 @@ class LambdaMAUC(LambdaObjective):
         steps = np.where((pairs > 0) & relevant, shares / np.maximum(pairs, 1e-300), 0.0)
         return steps / max(float(shares[relevant].sum()), 1e-300)
 
-    def _swaps(self, rows: Rows) -> list[Swaps]:
+    def _swaps(self, rows: ScoredList) -> list[Swaps]:
         if tuple(self.fpr) == (0, 1):
             return super()._swaps(rows)
         lists = ranked_lists(rows)
@@ -246,15 +409,19 @@ class LambdaMAUC(LambdaObjective):
         ] or super()._swaps(rows)
 
     def _threshold_swaps(self, lists: RankedLists, level: int, steps: FloatArray) -> Swaps:
-        """The part of one AUC: rows at or above a level against those below."""
+        """Return the part of one AUC: rows at or above a level against those below."""
         codes = (lists.codes >= level).astype(np.uint8)
         two = RankedLists(lists.ranked, codes, np.arange(2.0), lists.weight, lists.weighted)
-        good, bad = np.empty(lists.n_rows), np.empty(lists.n_rows)
-        inside, negatives, (low, high) = np.zeros(lists.n_rows), two.totals[:, 0], self.fpr
-        kernels.partial_worths(
+        ordered, inverted, tied = (
+            np.empty(lists.n_rows),
+            np.empty(lists.n_rows),
+            np.zeros(lists.n_rows),
+        )
+        negatives, (low, high) = two.totals[:, 0], self.fpr
+        kernels.partial_auc_values(
             two.ranked.scores, two.weight, codes, two.ranked.starts,
             low * negatives if low > 0 else np.full_like(negatives, -np.inf),
             high * negatives if high < 1 else np.full_like(negatives, np.inf),
-            good, bad, inside,
+            ordered, inverted, tied,
         )  # fmt: skip
-        return Swaps(two, good, bad, inside, _positive_only(steps))
+        return Swaps(two, ordered, inverted, tied, _positive_only(steps))

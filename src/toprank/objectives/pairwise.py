@@ -1,4 +1,4 @@
-"""Logistic loss over pairs of rows of different relevance (RankNet)."""
+"""Losses of single rows and of pairs: logistic, pairwise logistic (RankNet), partial AUC."""
 
 from __future__ import annotations
 
@@ -6,20 +6,70 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from toprank.objectives._base import FloatArray, Rows
-from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
-from toprank.pair_sums import ranked_sums
+from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
+from toprank.objectives.lists import RankedLists, ranked_lists
+from toprank.pairs import range_weights, ranked_hinge_sums, ranked_sums
+from toprank.pairs._kernels import LANES
 from toprank.parallel import run_tasks
+from toprank.validation import check_range
 
-__all__ = ["PairwiseLogistic", "add_up_levels"]
+__all__ = ["Logistic", "PairwiseLogistic", "PartialAUC", "sum_over_levels"]
+
+_FAR = 700.0
 
 
 @dataclass(frozen=True)
-class PairwiseLogistic(ListObjective):
+class Logistic(Objective):
+    r"""Logistic loss, :math:`\sum_i w_i \log(1 + e^{-(2 y_i - 1) f_i})`: a sum over rows.
+
+    The gradient-boosting baseline of Fréry et al. (2017). Queries make no difference to it.
+
+    Examples
+    --------
+    >>> gradient, hessian = Logistic().gradient_hessian([1, 0], [0.0, 0.0])
+    >>> gradient.tolist(), hessian.tolist()
+    ([-0.5, 0.5], [0.25, 0.25])
+    """
+
+    name: ClassVar[str] = "logistic"
+    summary: ClassVar[str] = "logistic loss of each row on its own; the baseline"
+    pointwise: ClassVar[bool] = True
+
+    def _loss(self, rows: ScoredList) -> float:
+        margins = (2.0 * rows.y - 1.0) * rows.scores
+        return float(rows.weighted(np.logaddexp(0.0, -margins)).sum())
+
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
+        gradient, hessian = np.empty(len(rows.y)), np.empty(len(rows.y))
+        # From exp(-|f|) both tails keep all their digits; cut where numbers would turn subnormal,
+        # far scores cost no more than near ones.
+        np.clip(np.abs(rows.scores, out=gradient), None, _FAR, out=gradient)
+        np.exp(np.negative(gradient, out=gradient), out=gradient)
+        _fill_logistic(rows.y, rows.scores, rows.weight, gradient, hessian)
+        return gradient, hessian, None
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _fill_logistic(y, scores, weight, tails, hessian):
+    """Turn exp(-|f|) into the gradient, in its place, and the Hessian; no `weight` stands for ones."""
+    for i in range(len(y)):
+        head = 1.0 / (1.0 + tails[i])
+        tail = tails[i] * head
+        w = 1.0
+        if weight is not None:
+            w = weight[i]
+        missing = tail if (scores[i] > 0) == (y[i] > 0) else head
+        tails[i] = -w * missing if y[i] > 0 else w * missing
+        hessian[i] = w * head * tail
+
+
+@dataclass(frozen=True)
+class PairwiseLogistic(Objective):
     r"""Mean over pairs of :math:`\log(1 + e^{-(f_i - f_j)})`, row i being more relevant than row j.
 
     RankNet (Burges et al. 2005), in the time of a sort. Each query is the mean over its own pairs.
@@ -35,7 +85,7 @@ class PairwiseLogistic(ListObjective):
     summary: ClassVar[str] = "logistic loss over pairs (RankNet); every pair counts the same"
     graded: ClassVar[bool] = True
 
-    def _loss(self, rows: Rows) -> float:
+    def _loss(self, rows: ScoredList) -> float:
         lists = ranked_lists(rows)
         weight = lists.weight * lists.per_place(_pair_share(lists))
         total = 0.0
@@ -46,7 +96,7 @@ class PairwiseLogistic(ListObjective):
             total += float(sums @ weight)
         return total
 
-    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         lists = ranked_lists(rows)
 
         def add(target: int, source: int, out: FloatArray) -> None:
@@ -56,13 +106,13 @@ class PairwiseLogistic(ListObjective):
                 factors=(-1.0 if better else 1.0, 1.0), out=out,
             )  # fmt: skip
 
-        both = add_up_levels(add, lists)
+        both = sum_over_levels(add, lists)
         both *= lists.weight * lists.per_place(_pair_share(lists))
-        return lists, both[0], both[1]
+        return both[0], both[1], lists.ranked.order
 
 
-def add_up_levels(add: Callable[[int, int, FloatArray], None], lists: RankedLists) -> FloatArray:
-    """Let `add(target, source, out)` add slopes and curvatures for every two levels.
+def sum_over_levels(add: Callable[[int, int, FloatArray], None], lists: RankedLists) -> FloatArray:
+    """Let `add(target, source, out)` add gradients and curvatures for every two levels.
 
     One task for each level of targets, which alone writes at their places.
     """
@@ -78,7 +128,141 @@ def add_up_levels(add: Callable[[int, int, FloatArray], None], lists: RankedList
 
 
 def _pair_share(lists: RankedLists) -> FloatArray:
-    """What one pair of each query counts in the mean over queries of the mean over pairs."""
+    """Return what one pair of each query counts in the mean over queries of the mean over pairs."""
     totals = lists.totals
     pairs = (totals * (np.cumsum(totals, axis=1) - totals)).sum(axis=1)
     return np.where(lists.rankable, lists.query_share / np.maximum(pairs, 1e-300), 0.0)
+
+
+@dataclass(frozen=True)
+class PartialAUC(Objective):
+    r"""Surrogate loss over pairs of a positive and a negative ranked between a·N and b·N.
+
+    .. math:: L = \frac{1}{P (b - a) N} \sum_{positives\ i} \sum_{j\ in\ range} w_i w_j
+              \phi(f_j - f_i)
+
+    The range is found among the negatives alone, at the scores of the moment; tied negatives at
+    its edge share what is left of it. With a = 0 and a convex surrogate the loss is convex, as the
+    range holds the worst negatives.
+
+    Parameters
+    ----------
+    a, b : float
+        The range of false-positive rates, 0 <= a < b <= 1.
+    surrogate : {"hinge", "sigmoid", "logistic"}
+        :math:`\phi(t) = \max(0, 1 + t)`, :math:`sig(t)` or :math:`\log(1 + e^t)`.
+
+    Examples
+    --------
+    >>> PartialAUC(b=0.5).loss([1, 0, 0], [1.0, 0.5, -1.0])
+    0.5
+    """
+
+    name: ClassVar[str] = "pauc"
+    summary: ClassVar[str] = "partial AUC: positives against the negatives of an FPR range"
+    by_rank: ClassVar[bool] = True
+
+    a: float = 0.0
+    b: float = 0.1
+    surrogate: str = "hinge"
+
+    def __post_init__(self) -> None:
+        check_range((self.a, self.b))
+        if self.surrogate not in _SURROGATES:
+            raise ValueError(
+                f"surrogate must be one of {list(_SURROGATES)}, not {self.surrogate!r}"
+            )
+
+    def _prepare(self, rows: ScoredList) -> tuple[RankedLists, FloatArray]:
+        """Rank rows; return their weights too, the negatives' as far as they lie within the range."""
+        lists = ranked_lists(rows, n_levels=2)
+        ranked, negatives = lists.ranked, lists.totals[:, 0]
+        pairs = lists.totals.prod(axis=1) * (self.b - self.a)
+        share = np.where(lists.rankable, lists.query_share / np.maximum(pairs, 1e-300), 0.0)
+        # the end of the list is the end of the range, whatever the rounding of the weights
+        end = self.b * negatives if self.b < 1 else np.full_like(negatives, np.inf)
+        weight = _weights_in_range(
+            ranked.scores, lists.codes, lists.weight, ranked.starts, self.a * negatives, end, share
+        )
+        return lists, weight
+
+    def _loss(self, rows: ScoredList) -> float:
+        lists, weight = self._prepare(rows)
+        values = _SURROGATES[self.surrogate].value(lists, 1, weight)[0]
+        return float(values @ lists.weight)
+
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
+        lists, weight = self._prepare(rows)
+        surrogate = _SURROGATES[self.surrogate]
+        both = np.zeros((2, lists.n_rows))
+        run_tasks(
+            [partial(surrogate.derivative, lists, t, weight, out=both) for t in (1, 0)],
+            lists.n_rows,
+        )
+        both *= weight
+        size = both[surrogate.row]
+        return np.where(lists.codes == 1, -size, size), both[1], lists.ranked.order
+
+
+def _hinge(
+    lists: RankedLists, target: int, weight: FloatArray, out: FloatArray | None = None
+) -> FloatArray:
+    return ranked_hinge_sums(
+        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, out=out
+    )
+
+
+def _sigmoid(
+    lists: RankedLists, target: int, weight: FloatArray, out: FloatArray | None = None
+) -> FloatArray:
+    return ranked_sums(
+        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, out=out
+    )
+
+
+def _softplus(lists: RankedLists, target: int, weight: FloatArray) -> FloatArray:
+    return ranked_sums(
+        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, kernel="softplus"
+    )
+
+
+class _Surrogate(NamedTuple):
+    """How to sum a surrogate: `value(...)[0]`, and the row of `derivative(...)` with its derivative.
+
+    Row 1 of `derivative` serves as the curvature. The hinge has none, so its derivative stands in and a
+    Newton step is one margin; for the sigmoid the derivative is a bound, as |sig''| <= sig'.
+    """
+
+    value: Callable[..., FloatArray]
+    derivative: Callable[..., FloatArray]
+    row: int
+
+
+_SURROGATES = {
+    "hinge": _Surrogate(_hinge, _hinge, 1),
+    "sigmoid": _Surrogate(_sigmoid, _sigmoid, 1),
+    "logistic": _Surrogate(_softplus, _sigmoid, 0),
+}
+
+
+@njit(cache=True, nogil=True)
+def _weights_in_range(scores, codes, weight, starts, lows, highs, share):
+    """Return weights by place; a negative's counts as far as it lies between `lows` and `highs`.
+
+    The negatives also carry what one pair of their query counts in the loss.
+    """
+    inside = weight.copy()
+    places = np.empty(len(codes), np.int64)
+    for q in range(len(starts) - 1):
+        n, above = 0, 0.0
+        for k in range(starts[q], starts[q + 1]):
+            if codes[k] != 0:
+                continue
+            inside[k] = 0.0
+            if above < highs[q] or scores[k] == scores[places[n - 1]]:  # to the end of a tie group
+                places[n] = k
+                n += 1
+                above += weight[k]
+        first = places[:n]
+        inside[first] = share[q] * range_weights(scores[first], weight[first], lows[q], highs[q])
+    return inside

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from toprank.objectives._base import FloatArray, Rows
-from toprank.objectives._gains import gains_of, ideal_gains
-from toprank.objectives._lists import ListObjective, RankedLists, ranked_lists
-from toprank.pair_sums import ranked_sums
+from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
+from toprank.objectives.lists import RankedLists, gains_of, ideal_gains, ranked_lists
+from toprank.pairs import ranked_sums
 from toprank.parallel import run_tasks
 
 __all__ = ["APSigmoid", "NDCGSigmoid"]
@@ -19,29 +18,41 @@ __all__ = ["APSigmoid", "NDCGSigmoid"]
 
 @dataclass(frozen=True)
 class _SmoothRanks:
-    """For each relevant row i: sums over rows j of w_j S_ij and w_j S'_ij, S_ij = sig(f_j - f_i).
+    r"""Ranks of the relevant rows counted with sigmoids :math:`S_{ij} = sig(\alpha (f_j - f_i))`.
 
-    `among` runs over the relevant rows, i itself included; `against` over the others. The relevant
-    rows are also a list of their own, and `places` says where they stand in the whole one.
+    Attributes
+    ----------
+    lists : RankedLists
+        All rows, with scores times alpha.
+    relevant : RankedLists
+        The relevant rows as a list of their own.
+    places : ndarray
+        Where they stand in the whole one.
+    among, among_derivative : ndarray of shape (n_relevant,)
+        For each relevant row i, sums of :math:`w_j S_{ij}` and :math:`w_j S'_{ij}` over the relevant rows j,
+        i itself included.
+    against, against_derivative : ndarray of shape (n_relevant,)
+        The same over the other rows.
     """
 
     lists: RankedLists
     relevant: RankedLists
     places: np.ndarray
     among: FloatArray
-    among_slope: FloatArray
+    among_derivative: FloatArray
     against: FloatArray
-    against_slope: FloatArray
+    against_derivative: FloatArray
 
     @classmethod
-    def of(cls, lists: RankedLists) -> _SmoothRanks:
+    def of(cls, rows: ScoredList, alpha: float) -> _SmoothRanks:
+        lists = ranked_lists(rows, n_levels=2, scale=alpha)
         relevant, places = lists.only(1), lists.places(1)
 
-        def task(which: RankedLists, source: int) -> FloatArray:
+        def sums(which: RankedLists, source: int) -> FloatArray:
             return ranked_sums(which.ranked, which.codes, 1, source, which.weight)
 
         among, against = run_tasks(
-            [lambda: task(relevant, 1), lambda: task(lists, 0)[:, places]], lists.n_rows
+            [lambda: sums(relevant, 1), lambda: sums(lists, 0)[:, places]], lists.n_rows
         )
         return cls(lists, relevant, places, *among, *against)
 
@@ -49,22 +60,48 @@ class _SmoothRanks:
     def weight(self) -> FloatArray:
         return self.relevant.weight
 
-    def slope_sums(self, on_others: FloatArray, among: FloatArray) -> list[FloatArray]:
-        """Sums over relevant rows i of factors_i · S'_ik at rows k.
+    def gradient_hessian(
+        self, by_among: FloatArray, by_against: FloatArray, alpha: float, curvature: float
+    ) -> GradientHessian:
+        r"""Return gradient and Hessian, by place, of a loss that is a function of the two sums.
 
-        With the first factors, at the other rows (by place of the whole list); with the second, at
-        the relevant rows.
+        With :math:`a_i` and :math:`b_i` the derivatives of the loss by the sums `among` and `against` of the
+        relevant row i, the chain rule gives
+
+        .. math::
+            \partial L / \partial f_k = \alpha w_k \sum_i b_i S'_{ik} \quad (k\ not\ relevant), \\
+            \partial L / \partial f_k = \alpha (w_k \sum_i a_i S'_{ik} - a_k \sum_j w_j S'_{kj}
+            - b_k \sum_{j'} w_{j'} S'_{kj'}) \quad (k\ relevant)
+
+        with j over the relevant rows and j' over the others. The Hessian adds up the sizes of these terms
+        (:math:`|S''| \le S'`), those among relevant rows times `curvature`, and leaves out concave parts.
         """
+        gradient, from_relevant = self._derivative_sums(by_against, by_among)
+        from_relevant *= self.weight  # k as a term in the sums of other relevant rows
+        own_among = by_among * self.among_derivative  # k's own sums
+        own_against = by_against * self.against_derivative
+        gradient *= alpha * self.lists.weight
+        hessian = alpha * gradient
+        gradient[self.places] = alpha * (from_relevant - own_among - own_against)
+        # A row does not move against itself: take its own S'(0) = 1/4 out of both sums. Its other
+        # copies stay in, so that the Hessian of a weighted row is the sum over its copies.
+        moved = np.abs(from_relevant + own_among) - 0.5 * np.abs(by_among)
+        hessian[self.places] = alpha**2 * (own_against + curvature * np.maximum(moved, 0.0))
+        return gradient, hessian, self.lists.ranked.order
 
-        def outward() -> FloatArray:
+    def _derivative_sums(self, by_against: FloatArray, by_among: FloatArray) -> list[FloatArray]:
+        """Return the sums over relevant rows i of `by_against` · S'_ik at the other rows k, by place,
+        and of `by_among` · S'_ik at the relevant rows."""
+
+        def at_others() -> FloatArray:
             by_place = np.zeros(self.lists.n_rows)
-            by_place[self.places] = on_others
+            by_place[self.places] = by_against
             return ranked_sums(self.lists.ranked, self.lists.codes, 0, 1, by_place)[1]
 
-        def inward() -> FloatArray:
-            return ranked_sums(self.relevant.ranked, self.relevant.codes, 1, 1, among)[1]
+        def at_relevant() -> FloatArray:
+            return ranked_sums(self.relevant.ranked, self.relevant.codes, 1, 1, by_among)[1]
 
-        return run_tasks([outward, inward], self.lists.n_rows)
+        return run_tasks([at_others, at_relevant], self.lists.n_rows)
 
 
 def _check_alpha(alpha: float) -> None:
@@ -73,7 +110,7 @@ def _check_alpha(alpha: float) -> None:
 
 
 @dataclass(frozen=True)
-class APSigmoid(ListObjective):
+class APSigmoid(Objective):
     r"""Average precision with sigmoids for indicators (SGBAPsig), in the time of a sort.
 
     With :math:`S_{ij} = sig(\alpha (f_j - f_i))`, and for each positive i
@@ -108,42 +145,28 @@ class APSigmoid(ListObjective):
         if not 0 < self.self_term <= 1:
             raise ValueError(f"self_term must be above 0 and at most 1, not {self.self_term!r}")
 
-    def _loss(self, rows: Rows) -> float:
-        ranks = _SmoothRanks.of(ranked_lists(rows, n_levels=2, scale=self.alpha))
-        own = self.self_term - 0.5 + ranks.among
-        missed = ranks.against / (own + ranks.against)
-        return float(missed @ self._row_share(ranks))
-
-    def _row_share(self, ranks: _SmoothRanks) -> FloatArray:
-        """What each positive counts: its weight over its query's, over the number of queries."""
+    def _prepare(self, rows: ScoredList) -> tuple[_SmoothRanks, FloatArray, FloatArray]:
+        """Return the smooth ranks, A_i (a row ties with itself at 1/2), and what each positive counts."""
+        ranks = _SmoothRanks.of(rows, self.alpha)
         lists = ranks.lists
         share = lists.query_share / np.maximum(lists.totals[:, 1], 1e-300)
-        return ranks.weight * lists.per_place(share, ranks.places)
+        counts = ranks.weight * lists.per_place(share, ranks.places)
+        return ranks, self.self_term - 0.5 + ranks.among, counts
 
-    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
-        lists = ranked_lists(rows, n_levels=2, scale=self.alpha)
-        ranks = _SmoothRanks.of(lists)
-        share = self._row_share(ranks)
-        own = self.self_term - 0.5 + ranks.among  # A_i; its own copies tie with it at 1/2 each
-        both = own + ranks.against  # B_i
-        push = share * own / both**2  # of positive i on the negatives, for each unit of S'
-        lift = share * ranks.against / both**2  # of positive i on the other positives
-        gradient, of_positives = ranks.slope_sums(push, lift)
-        others = ranks.weight * of_positives  # a term in other positives' ranks
-        by_positives = ranks.among_slope * lift  # the row i itself
-        by_negatives = ranks.against_slope * push
-        gradient *= self.alpha * lists.weight
-        hessian = self.alpha * gradient
-        gradient[ranks.places] = self.alpha * (by_positives - by_negatives - others)
-        # A row does not move against itself: take its own S'(0) = 1/4 out of both sums. Its other
-        # copies stay in, so that the Hessian of a weighted row is the sum over its copies.
-        apart = np.maximum(others + by_positives - 0.5 * lift, 0.0)
-        hessian[ranks.places] = self.alpha**2 * (by_negatives + 3.0 * apart)
-        return lists, gradient, hessian
+    def _loss(self, rows: ScoredList) -> float:
+        ranks, positives, counts = self._prepare(rows)
+        return float(counts @ (ranks.against / (positives + ranks.against)))
+
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
+        ranks, positives, counts = self._prepare(rows)
+        squares = (positives + ranks.against) ** 2  # B_i²
+        by_among = -counts * ranks.against / squares  # the derivative of -A/B by A, as B - A stays
+        by_against = counts * positives / squares
+        return ranks.gradient_hessian(by_among, by_against, self.alpha, curvature=3.0)
 
 
 @dataclass(frozen=True)
-class NDCGSigmoid(ListObjective):
+class NDCGSigmoid(Objective):
     r"""NDCG at ranks counted with sigmoids, for graded relevance.
 
     .. math:: L = 1 - \frac{1}{IDCG} \sum_i \frac{2^{rel_i} - 1}{\log_2(1 + k_i)}, \qquad
@@ -171,10 +194,10 @@ class NDCGSigmoid(ListObjective):
     def __post_init__(self) -> None:
         _check_alpha(self.alpha)
 
-    def _prepare(self, rows: Rows) -> tuple[_SmoothRanks, FloatArray, bool]:
-        """Smooth ranks, each relevant row's part of the ideal gain, and whether there are any."""
-        binary = Rows((rows.y > 0).astype(np.float64), rows.scores, rows.weight, rows.qid)
-        ranks = _SmoothRanks.of(ranked_lists(binary, n_levels=2, scale=self.alpha))
+    def _prepare(self, rows: ScoredList) -> tuple[_SmoothRanks, FloatArray, FloatArray]:
+        """Return smooth ranks, 1 + k_i, and each relevant row's part of the ideal gain."""
+        binary = replace(rows, y=(rows.y > 0).astype(np.float64))
+        ranks = _SmoothRanks.of(binary, self.alpha)
         lists = ranks.lists
         gains = gains_of(rows.y[lists.ranked.order[ranks.places]])
         distinct, codes = np.unique(gains, return_inverse=True)
@@ -185,23 +208,13 @@ class NDCGSigmoid(ListObjective):
         share = np.where(ideal > 0, 1.0 / np.maximum(ideal, 1e-300), 0.0)
         share /= max(1, np.count_nonzero(ideal))
         parts = gains * ranks.weight * lists.per_place(share, ranks.places)
-        return ranks, parts, bool(len(gains))
+        return ranks, 1.5 + ranks.among + ranks.against, parts  # a row ties with itself at 1/2
 
-    def _loss(self, rows: Rows) -> float:
-        ranks, parts, any_relevant = self._prepare(rows)
-        discount = 1.0 / np.log2(1.5 + ranks.among + ranks.against)
-        return float(any_relevant) - float(parts @ discount)
+    def _loss(self, rows: ScoredList) -> float:
+        _, after, parts = self._prepare(rows)
+        return float(len(parts) > 0) - float(parts @ (1.0 / np.log2(after)))
 
-    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
-        ranks, parts, _ = self._prepare(rows)
-        after = 1.5 + ranks.among + ranks.against  # 1 + k_i; a row ties with itself at 1/2
-        push = parts * math.log(2.0) / (after * np.log(after) ** 2)  # dL/dk_i
-        gradient, of_relevant = ranks.slope_sums(push, push)
-        terms = ranks.weight * of_relevant
-        own = push * (ranks.among_slope + ranks.against_slope)
-        gradient *= self.alpha * ranks.lists.weight
-        hessian = self.alpha * gradient
-        gradient[ranks.places] = self.alpha * (terms - own)
-        apart = np.maximum(terms + own - 0.5 * push, 0.0)
-        hessian[ranks.places] = self.alpha**2 * apart
-        return ranks.lists, gradient, hessian
+    def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
+        ranks, after, parts = self._prepare(rows)
+        by_rank = parts * math.log(2.0) / (after * np.log(after) ** 2)  # dL/dk_i
+        return ranks.gradient_hessian(by_rank, by_rank, self.alpha, curvature=1.0)

@@ -176,11 +176,14 @@ def _scan(p, scan, scratch):
             k += 1
         if not math.isnan(reference):
             a, b = (scan.lo + i, scan.lo + k) if sign > 0 else (scan.hi - k, scan.hi - i)
-            _read(p, scan, scratch, a, b, reference)
+            if k - i < _SHORT:
+                _read_few(p, scan, scratch.state, a, b, reference)
+            else:
+                _read_tiles(p, scan, scratch, a, b, reference)
         i = k
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _absorb_runs(p, scan, scratch, j, end, reference):
     """Absorb the sources from row `j` up to row `end` of the walk, run by run.
 
@@ -197,7 +200,10 @@ def _absorb_runs(p, scan, scratch, j, end, reference):
                 _move_reference(scan.sign * (reference - nearest), scratch.state)
             reference = nearest
             a, b = (scan.lo + j, scan.lo + k) if scan.sign > 0 else (scan.hi - k, scan.hi - j)
-            _absorb(p, scan, scratch, a, b, reference)
+            if k - j < _SHORT:
+                _absorb_few(p, scan, scratch.state, a, b, reference)
+            else:
+                _absorb_tiles(p, scan, scratch, a, b, reference)
         j = k
     return reference
 
@@ -217,11 +223,8 @@ def _move_reference(distance, state):
 
 
 @njit(cache=True, nogil=True)
-def _absorb(p, scan, scratch, lo, hi, reference):
-    """Add the sources at places `lo:hi` to the running sums, seen from `reference`."""
-    if hi - lo < _SHORT:
-        _absorb_few(p, scan, scratch.state, lo, hi, reference)
-        return
+def _absorb_tiles(p, scan, scratch, lo, hi, reference):
+    """Add the sources at places `lo:hi` to the running sums, seen from `reference`, tile by tile."""
     state, u, near, term = scratch.state, scratch.u, scratch.near, scratch.term
     for first in range(lo, hi, TILE):
         last = min(first + TILE, hi)
@@ -246,7 +249,7 @@ def _absorb(p, scan, scratch, lo, hi, reference):
                 state[v, k] += multiply_and_sum(term[:n], near)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _absorb_few(p, scan, state, lo, hi, reference):
     """Do the same for a few places, one by one."""
     for place in range(lo, hi):
@@ -264,15 +267,12 @@ def _absorb_few(p, scan, state, lo, hi, reference):
 
 
 @njit(cache=True, nogil=True)
-def _read(p, scan, scratch, lo, hi, reference):
+def _read_tiles(p, scan, scratch, lo, hi, reference):
     """Add the running sums to the results at places `lo:hi`, tile by tile.
 
     By rank value, a pair counts the value of its higher place minus that of its lower: the source is
     the higher one when `sign` is 1, and the second internal vector brings in the target's own value.
     """
-    if hi - lo < _SHORT:
-        _read_few(p, scan, scratch.state, lo, hi, reference)
-        return
     state, u, c, own = scratch.state, scratch.u, scratch.near, scratch.term
     for first in range(lo, hi, TILE):
         last = min(first + TILE, hi)
@@ -303,7 +303,7 @@ def _read(p, scan, scratch, lo, hi, reference):
                         results[a] += own[a] * slope * (reference - tile[a])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _read_few(p, scan, state, lo, hi, reference):
     """Do the same for a few places, one by one."""
     for place in range(lo, hi):

@@ -76,14 +76,14 @@ def ranked_sums(
     ----------
     ranked : RankedQueries
     codes : ndarray of uint8
-        The kind of row at each place.
+        A small number for each place, such as its relevance level.
     target, source : int
-        Sums are taken over the rows of kind `source` and returned at the rows of kind `target`.
+        Sums are taken over the rows with the code `source` and returned at those with the code `target`.
     weights : ndarray of shape (n_rows,) or (n_vectors, n_rows)
         :math:`c_{ij} = w_j`; several vectors are served by one pass.
     rank_values : pair of ndarray of shape (n_rows,), optional
-        With them :math:`c_{ij} = w_j (v_{higher} - v_{lower})`, the value of whichever of i and j ranks
-        higher minus that of the other: the first array for sources above the target, the second
+        With them :math:`c_{ij} = w_j (v_{higher} - v_{lower})`, the rank value of the higher of i
+        and j minus that of the lower: the first array for sources above the target, the second
         for those below it. One vector of weights only, and ties do not count.
     kernel : {"sigmoid", "softplus"}
         "sigmoid" gives two results, for sig and for sig'; "softplus" gives one.
@@ -230,7 +230,9 @@ class _JoinedRows:
         sources = np.ascontiguousarray(sources, dtype=np.float64)
         if (target_qid is None) != (source_qid is None):
             raise ValueError("give both target_qid and source_qid, or neither")
-        weights = np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
+        weights = (
+            np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
+        )
         if weights.shape[-1] != len(sources):
             raise ValueError(f"{weights.shape[-1]} weights for {len(sources)} sources")
         n = len(targets)

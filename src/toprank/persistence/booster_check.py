@@ -50,7 +50,7 @@ CATEGORY_ARRAYS = ("categories", "categories_nodes", "categories_segments", "cat
 
 def make_booster(text: bytes, columns: Columns, threads: int = 0) -> Any:
     """Check a booster over some columns and let XGBoost load it."""
-    from toprank.boosting._xgboost import require_xgboost
+    from toprank.boosting.xgboost_helpers import require_xgboost
 
     checked = check_booster(text, columns)
     xgboost = require_xgboost()

@@ -1,28 +1,45 @@
-"""The only door to XGBoost: import, matrices, predictions, scaled leaves."""
+"""XGBoost helpers: import, matrices, predictions, scaled leaves, SHAP values."""
 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from toprank.columns import Columns
+from toprank.parallel import thread_count
 
-__all__ = ["predict_margin", "quantile_matrix", "require_xgboost", "row_matrix", "scale_leaves"]
+__all__ = [
+    "column_types",
+    "predict_margin",
+    "quantile_matrix",
+    "require_xgboost",
+    "row_matrix",
+    "scale_leaves",
+    "shap_values",
+]
 
 
-def require_xgboost() -> Any:
-    """Import XGBoost, or say how to install it."""
+def require_xgboost(submodule: str = "") -> Any:
+    """Import XGBoost, or one of its submodules such as "dask"; or say how to install it."""
     try:
-        import xgboost
+        return import_module(f"xgboost.{submodule}" if submodule else "xgboost")
     except ImportError as error:
         raise ImportError(
             "boosted trees need XGBoost: install toprank[cpu] (small, no GPU code) "
             "or toprank[gpu], not both"
         ) from error
-    return xgboost
+
+
+def column_types(columns: Columns) -> dict[str, Any]:
+    """Return what a DMatrix needs to know about the columns: which are categories."""
+    return {
+        "feature_types": ["c" if c else "q" for c in columns.is_category],
+        "enable_categorical": bool(columns.is_category.any()),
+    }
 
 
 def quantile_matrix(
@@ -42,15 +59,14 @@ def quantile_matrix(
         _without_zeros(X),
         weight=sample_weight,
         max_bin=max_bin,
-        feature_types=["c" if c else "q" for c in columns.is_category],
-        enable_categorical=bool(columns.is_category.any()),
-        nthread=n_jobs,
+        nthread=thread_count(n_jobs),
         ref=reference,
+        **column_types(columns),
     )
 
 
 def row_matrix(X: Any, binned: Any) -> Any:
-    """The matrix to score training rows with: the binned one, but for sparse data its rows.
+    """Return the matrix to score training rows with: the binned one, but for sparse data its rows.
 
     A binned sparse matrix is searched for every cell, which takes several times as long.
     """
@@ -58,13 +74,20 @@ def row_matrix(X: Any, binned: Any) -> Any:
 
 
 def predict_margin(booster: Any, X: Any, rounds: tuple[int, int] = (0, 0)) -> np.ndarray:
-    """Sum of the leaves of a range of rounds (all of them by default) for checked rows."""
+    """Return the sum of the leaves of a range of rounds (all of them by default) for checked rows."""
     if X.shape[0] == 0:
         return np.zeros(0)
     margin = booster.inplace_predict(
         _without_zeros(X), predict_type="margin", iteration_range=rounds, validate_features=False
     )
     return np.asarray(margin, dtype=np.float64)
+
+
+def shap_values(boosters: list[Any], columns: Columns, X: Any) -> np.ndarray:
+    """Return what each column adds to the mean margin of checked rows, and last the constant part."""
+    matrix = require_xgboost().DMatrix(X, **column_types(columns))
+    each = [booster.predict(matrix, pred_contribs=True) for booster in boosters]
+    return np.asarray(np.mean(each, axis=0, dtype=np.float64))
 
 
 def scale_leaves(booster: Any, factors: np.ndarray) -> Any:
@@ -86,19 +109,19 @@ def scale_leaves(booster: Any, factors: np.ndarray) -> Any:
             value * float(factor) if left == -1 else value
             for value, left in zip(tree["split_conditions"], tree["left_children"], strict=True)
         ]
-    scaled = xgboost.Booster(booster_parameters(booster))
+    scaled = xgboost.Booster(_run_time_parameters(booster))
     scaled.load_model(bytearray(json.dumps(model).encode()))
     return scaled
 
 
-def booster_parameters(booster: Any) -> dict[str, Any]:
-    """The run-time parameters that a model file does not keep."""
+def _run_time_parameters(booster: Any) -> dict[str, Any]:
+    """Return the run-time parameters that a model file does not keep."""
     config = json.loads(booster.save_config())
     return {"nthread": int(config["learner"]["generic_param"]["nthread"])}
 
 
 def _without_zeros(X: Any) -> Any:
-    """A sparse matrix (of the class XGBoost knows) that stores its non-zero entries and no other."""
+    """Return a sparse matrix of the class XGBoost knows that stores its non-zero entries and no other."""
     if not sparse.issparse(X):
         return X
     matrix = sparse.csr_matrix(X, copy=bool((X.data == 0).any()))

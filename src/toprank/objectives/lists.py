@@ -1,22 +1,22 @@
-"""Rows seen as ranked lists of relevance levels: what pairwise and listwise objectives work on."""
+"""Ranked lists of relevance levels, and the gains of graded relevance: what list objectives work on."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from toprank.objectives._base import FloatArray, Objective, Rows, scaled_slopes
-from toprank.parallel import run_halves
+from toprank.objectives.base import ScoredList
 from toprank.ranking import RankedQueries
 
-__all__ = ["ListObjective", "RankedLists", "query_codes", "ranked_lists"]
+__all__ = ["RankedLists", "gains_of", "ideal_gains", "ranked_lists"]
 
 _MOST_LEVELS = 127
 _FEW_LEVELS = 8
+_HIGHEST_GRADE = 62
 
 
 @dataclass(frozen=True)
@@ -86,36 +86,10 @@ class RankedLists:
             ranked, self.codes[places], self.levels, self.weight[places], self.weighted
         )
 
-    def restore(
-        self, both: np.ndarray | tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Put a gradient and a Hessian given by place back in the order of the rows."""
-        first, second = np.empty(self.n_rows, both[0].dtype), np.empty(self.n_rows, both[1].dtype)
 
-        def scatter(part: slice) -> None:
-            _scatter(self.ranked.order[part], both[0][part], both[1][part], first, second)
-
-        run_halves(scatter, self.n_rows)
-        return first, second
-
-
-class ListObjective(Objective):
-    """Base of the objectives that are computed by place of the ranked list."""
-
-    @abstractmethod
-    def _slopes_by_place(self, rows: Rows) -> tuple[RankedLists, FloatArray, FloatArray]:
-        """The ranked list, and gradient and Hessian by place of it."""
-
-    def _gradient_hessian(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        lists, gradient, hessian = self._slopes_by_place(rows)
-        return lists.restore((gradient, hessian))
-
-    def _slopes_for_trees(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        lists, gradient, hessian = self._slopes_by_place(rows)
-        return lists.restore(scaled_slopes(gradient, hessian, rows))  # half as much to put back
-
-
-def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0) -> RankedLists:
+def ranked_lists(
+    rows: ScoredList, *, n_levels: int | None = None, scale: float = 1.0
+) -> RankedLists:
     """Rank `rows` (scores times `scale`) and number their levels.
 
     With `n_levels` the labels are taken to be 0, ..., `n_levels` - 1 whether they occur or not.
@@ -131,7 +105,7 @@ def ranked_lists(rows: Rows, *, n_levels: int | None = None, scale: float = 1.0)
 
 
 def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and distinct values of whole labels; by counting unless a label is large."""
+    """Return codes and distinct values of whole labels; by counting unless a label is large."""
     if labels.max() > 255:
         levels, codes = np.unique(labels, return_inverse=True)
     else:
@@ -158,15 +132,8 @@ def _count_labels(labels, codes, counts):
 
 
 @njit(cache=True, nogil=True)
-def _scatter(order, first, second, first_out, second_out):
-    """Both arrays at once: the order is read one time only."""
-    for k in range(len(order)):
-        first_out[order[k]] = first[k]
-        second_out[order[k]] = second[k]
-
-
-@njit(cache=True, nogil=True)
 def _level_totals(codes, weight, starts, n_levels):
+    """Return the weight of each level in each query."""
     totals = np.zeros((len(starts) - 1, n_levels))
     for q in range(len(starts) - 1):
         for k in range(starts[q], starts[q + 1]):
@@ -174,9 +141,35 @@ def _level_totals(codes, weight, starts, n_levels):
     return totals
 
 
-def query_codes(qid: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, int]:
-    """Number the queries 0, 1, ...; without `qid` all rows are query 0."""
-    if qid is None:
-        return np.zeros(n_rows, np.int64), 1
-    queries, codes = np.unique(qid, return_inverse=True)
-    return codes.astype(np.int64), len(queries)
+# -- gains of graded relevance ----------------------------------------------------------------------
+
+
+def gains_of(labels: np.ndarray) -> np.ndarray:
+    """Return 2**rel - 1 for every label."""
+    if len(labels) and labels.max() > _HIGHEST_GRADE:
+        raise ValueError(
+            f"relevance grades above {_HIGHEST_GRADE} make gains of 2**grade meaningless; "
+            "number the grades 0, 1, 2, ..."
+        )
+    return np.exp2(labels) - 1.0
+
+
+@njit(cache=True, nogil=True)
+def ideal_gains(held, gains, cutoff):
+    """Return the IDCG by query from the weight held at each of the ascending gains."""
+    ideal = np.zeros(held.shape[0])
+    for q in range(held.shape[0]):
+        above = 0.0
+        for level in range(held.shape[1] - 1, -1, -1):
+            weight = held[q, level]
+            if weight == 0.0 or gains[level] == 0.0:
+                continue
+            # One step for each copy; a million steps at most, each then as wide as needed.
+            steps = max(1.0, min(round(weight), 1e6))
+            width = weight / steps
+            for k in range(int(steps)):
+                rank = above + (k + 0.5) * width + 0.5
+                if rank < cutoff + 0.5:
+                    ideal[q] += gains[level] * width / math.log2(1.0 + rank)
+            above += weight
+    return ideal

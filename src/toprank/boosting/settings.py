@@ -1,4 +1,7 @@
-"""The parameters of GradientBoostingRanker in XGBoost's words."""
+"""Settings of the trees: those that depend on the number of rows, and all of them in XGBoost's words.
+
+The automatic ones were chosen by `experiments.defaults`.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,53 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toprank.boosting.automatic import automatic_leaves, automatic_penalty
+import numpy as np
 
-__all__ = ["tree_parameters"]
+from toprank.parallel import thread_count
+
+__all__ = ["automatic_leaves", "automatic_penalty", "automatic_rate", "booster_parameters"]
 
 GROWTH = {"depth": "depthwise", "leaf": "lossguide"}
 
+_FEW_ROWS = 2_000
 
-def tree_parameters(ranker: Any, n_rows: int) -> dict[str, Any]:
-    """Return XGBoost's parameters for the trees of a ranker whose columns are known."""
-    if ranker.growth not in GROWTH:
-        raise ValueError(f"growth must be one of {', '.join(GROWTH)}, got {ranker.growth!r}")
+
+def automatic_rate(n_rows: int) -> float:
+    """Return the learning rate for a number of training rows: 0.05 to 500 rows, 0.3 from 20,000 on.
+
+    Examples
+    --------
+    >>> [round(automatic_rate(n), 3) for n in (100, 5_000, 1_000_000)]
+    [0.05, 0.153, 0.3]
+    """
+    share = np.log(n_rows / 500) / np.log(40)
+    return float(0.05 * 6 ** np.clip(share, 0, 1))
+
+
+def automatic_leaves(n_rows: int) -> int:
+    """Return the most leaves of a tree: 16 below 2,000 training rows, 31 from there on."""
+    return 16 if n_rows < _FEW_ROWS else 31
+
+
+def automatic_penalty(n_rows: int) -> float:
+    """Return the L2 penalty on leaf values: 1 below 2,000 training rows, 5 from there on."""
+    return 1.0 if n_rows < _FEW_ROWS else 5.0
+
+
+def booster_parameters(ranker: Any, n_rows: int, seed: int) -> dict[str, Any]:
+    """Return XGBoost's parameters for a ranker whose columns are known.
+
+    The gradients are ours, so the objective named here only says that there is one score for each row.
+    """
+    newton = ranker.step == "newton"
+    rate = ranker.learning_rate or automatic_rate(n_rows)
     leaves, penalty = ranker.max_leaves, ranker.reg_lambda
     parameters = {
+        "objective": "reg:squarederror",
+        "base_score": 0.0,
+        "disable_default_eval_metric": True,
+        "seed": seed,
+        "eta": rate if newton else 1.0,  # a line search scales the leaves at the end
         "tree_method": "hist",
         "grow_policy": GROWTH[ranker.growth],
         "max_depth": ranker.max_depth,
@@ -27,12 +64,12 @@ def tree_parameters(ranker: Any, n_rows: int) -> dict[str, Any]:
         "gamma": ranker.min_split_gain,
         "lambda": automatic_penalty(n_rows) if penalty is None else penalty,
         "alpha": ranker.reg_alpha,
-        "max_delta_step": ranker.max_leaf_step if ranker.step == "newton" else 0.0,
+        "max_delta_step": ranker.max_leaf_step if newton else 0.0,
         "colsample_bytree": ranker.colsample_bytree,
         "colsample_bynode": ranker.colsample_bynode,
         "max_bin": ranker.max_bins,
         "device": ranker.device,
-        "nthread": ranker.n_jobs or 0,
+        "nthread": thread_count(ranker.n_jobs),
         "verbosity": 1,
     }
     if ranker.monotone_constraints is not None:
@@ -47,7 +84,7 @@ def tree_parameters(ranker: Any, n_rows: int) -> dict[str, Any]:
 
 
 def _monotone(ranker: Any) -> tuple[int, ...]:
-    """One sign for each column, from a mapping by name or a sequence."""
+    """Return one sign for each column, from a mapping by name or a sequence."""
     given, n_columns = ranker.monotone_constraints, ranker.n_features_in_
     signs = [0] * n_columns
     if isinstance(given, Mapping):
@@ -64,7 +101,7 @@ def _monotone(ranker: Any) -> tuple[int, ...]:
 
 
 def _position(ranker: Any, column: str | int) -> int:
-    """Index of a column given by name or position."""
+    """Return the index of a column given by name or position."""
     names = ranker.columns_.names
     if isinstance(column, str):
         if column not in names:

@@ -1,4 +1,4 @@
-"""The yardstick: chosen by inner validation that does not look where it must not."""
+"""TunedLogisticBooster: chosen by inner validation that keeps groups and times apart."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def test_the_setting_is_the_one_with_the_best_validation():
     X, y = draw(6000)
     model = small(early_stopping_rounds=25).fit(X, y)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    ((fit, rest),) = inner_splits(y, None, None, None, seed)
-    assert len(rest) == pytest.approx(1500, abs=2)
+    ((train, validation),) = inner_splits(y, None, None, None, seed)
+    assert len(validation) == pytest.approx(1500, abs=2)
     curves = {}
     for depth in (1, 3):
         parameters = {"objective": "binary:logistic", "max_depth": depth, "eta": 0.3, "nthread": 1}
-        booster = xgboost.train(parameters, xgboost.QuantileDMatrix(X[fit], y[fit]), 25)
-        matrix = xgboost.DMatrix(X[rest])
+        booster = xgboost.train(parameters, xgboost.QuantileDMatrix(X[train], y[train]), 25)
+        matrix = xgboost.DMatrix(X[validation])
         for rounds in range(1, 26):
             scores = booster.predict(matrix, iteration_range=(0, rounds))
-            curves[depth, rounds] = metrics.average_precision(y[rest], scores)
+            curves[depth, rounds] = metrics.average_precision(y[validation], scores)
     best = max(curves, key=curves.__getitem__)
     assert (model.best_params_["max_depth"], model.best_params_["n_estimators"]) == best
     assert model.best_score_ == pytest.approx(curves[best], abs=1e-5)
@@ -54,24 +54,20 @@ def test_it_is_plain_xgboost_on_all_rows():
     np.testing.assert_allclose(model.decision_function(X) + model.offset_, margin, atol=1e-5)
 
 
-def test_the_ranker_inside_is_the_same_model_and_can_be_saved(tmp_path):
+def test_it_explains_itself_and_can_be_saved(tmp_path):
     X, y = draw()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(shop=np.where(y == 1, "x", "y"))
     model = small().fit(frame, y)
-    ranker = model.best_estimator_
     scores = model.decision_function(frame)
-    np.testing.assert_array_equal(ranker.decision_function(frame), scores)
     explained = model.explain(frame)
     assert explained.columns.tolist() == [*"abcd", "shop", "(base)"]
     np.testing.assert_allclose(explained.sum(axis=1), scores, atol=1e-4)
     assert model.feature_importances_.sum() == pytest.approx(1)
     pair = model.explain_pair(frame[:1], frame[1:2])
     assert pair["adds"].sum() == pytest.approx(scores[0] - scores[1], abs=1e-4)
-    for name, saved in (("tuned", model), ("inside", ranker)):
-        toprank.save(saved, tmp_path / name, frame, y)
-        again = toprank.load(tmp_path / name)
-        np.testing.assert_array_equal(again.decision_function(frame), scores)
-    assert ranker.get_params()["max_depth"] == model.best_params_["max_depth"]
+    toprank.save(model, tmp_path / "tuned", frame, y)
+    again = toprank.load(tmp_path / "tuned")
+    np.testing.assert_array_equal(again.decision_function(frame), scores)
 
 
 def test_inner_folds_keep_groups_whole_and_classes_apart():
@@ -79,24 +75,24 @@ def test_inner_folds_keep_groups_whole_and_classes_apart():
     groups = np.random.default_rng(0).integers(60, size=400)
     folds = inner_splits(y, groups, None, None, 0)
     assert len(folds) == 5
-    for fit, rest in folds:
-        assert not set(groups[fit]) & set(groups[rest])
-        assert set(y[rest]) == set(y[fit]) == {0, 1}
+    for train, validation in folds:
+        assert not set(groups[train]) & set(groups[validation])
+        assert set(y[validation]) == set(y[train]) == {0, 1}
     plain = inner_splits(y, None, None, None, 0)
-    assert sorted(np.concatenate([rest for _, rest in plain])) == list(range(400))
+    assert sorted(np.concatenate([rows for _, rows in plain])) == list(range(400))
 
 
 def test_inner_validation_by_time_is_the_latest_quarter():
     _, y = draw()
     time = np.random.default_rng(0).integers(100, size=400)
-    ((fit, rest),) = inner_splits(y, None, time, 5, 0)
-    assert time[fit].max() + 5 <= time[rest].min()
-    assert len(rest) == pytest.approx(100, abs=10)
-    assert set(np.flatnonzero(time >= time[rest].min())) == set(rest)
+    ((train, validation),) = inner_splits(y, None, time, 5, 0)
+    assert time[train].max() + 5 <= time[validation].min()
+    assert len(validation) == pytest.approx(100, abs=10)
+    assert set(np.flatnonzero(time >= time[validation].min())) == set(validation)
     dates = np.datetime64("2024-01-01") + time.astype("timedelta64[D]")
-    ((fit_too, rest_too),) = inner_splits(y, None, dates, np.timedelta64(5, "D"), 0)
-    assert np.array_equal(fit, fit_too)
-    assert np.array_equal(rest, rest_too)
+    ((train_too, validation_too),) = inner_splits(y, None, dates, np.timedelta64(5, "D"), 0)
+    assert np.array_equal(train, train_too)
+    assert np.array_equal(validation, validation_too)
 
 
 def test_what_is_learnt_by_heart_from_groups_is_not_rewarded():
