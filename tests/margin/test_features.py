@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info
 
 import toprank
 from toprank.base import TrainingData
@@ -159,3 +160,44 @@ def test_progress_when_asked(name: str, module: str, capsys, monkeypatch) -> Non
     monkeypatch.setattr(f"toprank.margin.{module}.progress", progress)
     model = getattr(toprank, name)(verbose=1).fit(X, y)
     assert steps == [1] * model.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("RankSVM", {}),
+        ("RankSVM", {"kernel": "rbf", "C": 1e-3, "n_components": 80, "exact_rows": 0}),
+        ("RankLS", {"kernel": "rbf", "n_components": 80, "exact_rows": 0}),
+        ("KernelLogisticRanker", {"n_components": 80, "exact_rows": 0}),
+    ],
+)
+def test_the_number_of_threads_does_not_change_the_model(name: str, parameters: dict) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(10_000, 6))  # several blocks, and several panels of columns
+    y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=10_000) > 3).astype(int)
+    fitted = [
+        getattr(toprank, name)(**parameters, random_state=0, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 3, None, -1)
+    ]
+    first = fitted[0]
+    for other in fitted[1:]:
+        assert other.offset_ == first.offset_
+        if parameters:
+            np.testing.assert_array_equal(other.expansion_.dual_coef, first.expansion_.dual_coef)
+        else:
+            np.testing.assert_array_equal(other.coef_, first.coef_)
+
+
+def test_threads_of_linear_algebra_are_restored_after_fits_that_overlap() -> None:
+    def blas() -> list[int]:
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    before = blas()
+    outer, inner = matrices.fit_threads(1), matrices.fit_threads(2)
+    outer.__enter__()
+    inner.__enter__()
+    assert set(blas()) == {1}
+    outer.__exit__(None, None, None)  # the first to start is the first to end
+    assert set(blas()) == {1}
+    inner.__exit__(None, None, None)
+    assert blas() == before

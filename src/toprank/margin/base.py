@@ -29,7 +29,7 @@ NOTHING_TO_COMPARE = (
     "no query holds rows of more than one class, so there is nothing to compare; "
     "check qid, or leave it out to compare all rows"
 )
-_MOST_NUMBERS = 1 << 21  # beyond, sorting whole rows would cost more than it is worth
+_MOST_NUMBERS = 1 << 21  # beyond, sorting whole rows costs more than it gains
 
 
 @dataclass(frozen=True)

@@ -196,14 +196,14 @@ class LogisticProblem:
             scores = product(self.X, v) + b
         losses = np.logaddexp(0.0, scores) - self.y * scores
         value = 0.5 * float(v @ v) + float(self.weight @ losses)
-        slope = self.weight * (expit(scores) - self.y)
-        gradient = np.append(v + transposed_product(self.X, slope), slope.sum())
+        by_score = self.weight * (expit(scores) - self.y)
+        gradient = np.append(v + transposed_product(self.X, by_score), by_score.sum())
         return _Point(theta, scores, value, gradient)
 
     def first_gradient_norm(self) -> float:
         """Return the norm of the gradient at zero coefficients and the best intercept."""
-        slope = self.weight * (self.positive_share - self.y)
-        return float(np.linalg.norm(transposed_product(self.X, slope))) or 1.0
+        by_score = self.weight * (self.positive_share - self.y)
+        return float(np.linalg.norm(transposed_product(self.X, by_score))) or 1.0
 
     def direction(self, point: _Point, scale: float) -> np.ndarray:
         """Solve Hessian · direction = -gradient."""

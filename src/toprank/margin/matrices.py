@@ -203,17 +203,8 @@ def newton_direction(
     hessian_product: Callable[[np.ndarray], np.ndarray],
     rtol: float,
 ) -> np.ndarray:
-    """Solve Hessian · direction = -gradient, by Cholesky or, if it is large, conjugate gradients.
-
-    Parameters
-    ----------
-    gradient : ndarray
-    hessian : callable
-        Forms the matrix.
-    hessian_product : callable
-        The matrix times a vector, without forming it.
-    rtol : float
-        Relative residual at which conjugate gradients stop.
+    """Solve Hessian · direction = -gradient: by Cholesky with the matrix that `hessian` forms or, if
+    it is large, by conjugate gradients with `hessian_product` up to the relative residual `rtol`.
     """
     size = len(gradient)
     if size <= EXPLICIT_COLUMNS + 1:
@@ -228,7 +219,7 @@ def newton_direction(
 
 
 class _BlasLimit:
-    """Hold BLAS at one thread while any fit runs, in whichever Python thread."""
+    """Hold BLAS at one thread while a fit runs in any thread of Python, and restore it after the last."""
 
     def __init__(self) -> None:
         self.lock = Lock()

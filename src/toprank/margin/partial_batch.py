@@ -233,20 +233,8 @@ def minimise(
 ) -> Solution:
     """Minimise an objective with a convex H.
 
-    Parameters
-    ----------
-    objective : Objective
-    start : ndarray
-        First point.
-    options : BatchOptions
-    planes : Planes, optional
-        Planes below H that are known already; new ones are added.
-    callback : callable, optional
-        Called with the best point after every step; stops the search when it returns True.
-
-    Returns
-    -------
-    Solution
+    `planes` are planes below H that are known already; new ones are added. `callback` is called with
+    the best point after every step and stops the search when it returns True.
 
     Examples
     --------
@@ -424,24 +412,11 @@ def candidate_ranges(fpr: tuple[float, float]) -> list[tuple[float, float]]:
 def choose_range(
     X: Any, loss: PartialLoss, options: BatchOptions, measure: Measure, folds: np.ndarray
 ) -> tuple[tuple[float, float], np.ndarray]:
-    """Find the range whose minimiser does best on held-out folds.
+    """Find the range whose minimiser does best on held-out folds, for the range of `loss` itself.
 
-    Parameters
-    ----------
-    X : matrix of shape (n_rows, n_columns)
-    loss : PartialLoss
-        With the range [a, b] that is wanted.
-    options : BatchOptions
-    measure : callable
-        measure(rows, scores) is the quality of the scores of the rows with these numbers.
-    folds : ndarray of int
-        The fold of each row; with a single fold, rows are judged by scores they were learnt on.
-
-    Returns
-    -------
-    fpr : tuple (a, b)
-    coefficients : ndarray
-        Learnt from all rows to a low accuracy: meant as a start.
+    `measure(rows, scores)` is the quality of the scores of the rows with these numbers; with a single
+    fold, rows are judged by scores they were learnt on. Returns the range, and coefficients learnt from
+    all rows to a low accuracy, to start from.
     """
     ranges = candidate_ranges(loss.fpr)
     quality = np.zeros(len(ranges))

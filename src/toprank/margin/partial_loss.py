@@ -140,12 +140,12 @@ class PartialLoss:
         below = np.flatnonzero(~self.positive)
         above = above[descending_order(scores[above])]
         below = below[descending_order(scores[below])]
-        mass = self.weight[below].sum()
+        negatives = self.weight[below].sum()
         low, high = self.fpr
-        end = high * mass if high < 1.0 else np.inf
-        inside = range_weights(scores[below], self.weight[below], low * mass, end)
+        end = high * negatives if high < 1.0 else np.inf
+        inside = range_weights(scores[below], self.weight[below], low * negatives, end)
         used = slice(*np.flatnonzero(inside)[[0, -1]] + [0, 1])
-        pairs = self.weight[above].sum() * mass * (high - low)
+        pairs = self.weight[above].sum() * negatives * (high - low)
         total, up, down = pair_sums(
             scores[above], self.weight[above], scores[below[used]], inside[used]
         )
@@ -175,16 +175,16 @@ def range_loss(scores, positive, weights, order, starts, low, high, structural):
         if len(above) == 0 or len(below) == 0:
             continue
         n_queries += 1
-        mass = weights[below].sum()
-        pairs = weights[above].sum() * mass * (high - low)
+        negatives = weights[below].sum()
+        pairs = weights[above].sum() * negatives * (high - low)
         # the end of the list is the end of the range, whatever the rounding of the weights
-        end = high * mass if high < 1.0 else np.inf
+        end = high * negatives if high < 1.0 else np.inf
         if structural:
             value, up, down = most_violated_ordering(
-                scores[above], weights[above], scores[below], weights[below], low * mass, end
+                scores[above], weights[above], scores[below], weights[below], low * negatives, end
             )
         else:
-            inside = range_weights(scores[below], weights[below], low * mass, end)
+            inside = range_weights(scores[below], weights[below], low * negatives, end)
             value, up, down = hinge_pair_sums(scores[above], weights[above], scores[below], inside)
         total += value / pairs
         gradient[above] = up / pairs
@@ -201,24 +201,24 @@ def hinge_pair_sums(positive_scores, positive_weights, negative_scores, negative
     n_positives, n_negatives = len(positive_scores), len(negative_scores)
     positive_gradient = np.zeros(n_positives)
     negative_gradient = np.zeros(n_negatives)
-    total, mass, moment = 0.0, 0.0, 0.0
+    total, weight, moment = 0.0, 0.0, 0.0
     j = 0
     for i in range(n_positives):
         reach = positive_scores[i] - 1.0
         while j < n_negatives and negative_scores[j] > reach:
-            mass += negative_weights[j]
+            weight += negative_weights[j]
             moment += negative_weights[j] * negative_scores[j]
             j += 1
-        total += positive_weights[i] * (moment - mass * reach)
-        positive_gradient[i] = -positive_weights[i] * mass
-    mass = 0.0
+        total += positive_weights[i] * (moment - weight * reach)
+        positive_gradient[i] = -positive_weights[i] * weight
+    weight = 0.0
     i = n_positives - 1
     for j in range(n_negatives - 1, -1, -1):
         # the same comparison as above, so that the two gradients count the same pairs
         while i >= 0 and negative_scores[j] > positive_scores[i] - 1.0:
-            mass += positive_weights[i]
+            weight += positive_weights[i]
             i -= 1
-        negative_gradient[j] = negative_weights[j] * mass
+        negative_gradient[j] = negative_weights[j] * weight
     return total, positive_gradient, negative_gradient
 
 
@@ -239,21 +239,21 @@ def most_violated_ordering(
 
     Returns the maximum and its derivatives by the scores of the positives and of the negatives.
     """
-    values, masses, ends = _tie_groups(negative_scores, negative_weights)
-    scores, weights, groups, before, upto = _pieces(values, masses, low, high)
-    prefixes, maxima, mass = _best_prefixes(positive_scores, scores, weights, before, upto)
+    values, group_weights, ends = _tie_groups(negative_scores, negative_weights)
+    scores, weights, groups, before, upto = _pieces(values, group_weights, low, high)
+    prefixes, maxima, cumulative = _best_prefixes(positive_scores, scores, weights, before, upto)
     total = 0.0
     positive_gradient = np.empty(len(positive_scores))
     entered = np.zeros(len(scores) + 1)  # weight of the positives whose prefix ends at each piece
     for i in range(len(positive_scores)):
         total += positive_weights[i] * maxima[i]
-        positive_gradient[i] = -positive_weights[i] * mass[prefixes[i]]
+        positive_gradient[i] = -positive_weights[i] * cumulative[prefixes[i]]
         entered[prefixes[i]] += positive_weights[i]
     share = np.zeros(len(values))  # weight of the positives below each group, averaged over pieces
     below = 0.0
     for k in range(len(scores) - 1, -1, -1):
         below += entered[k + 1]
-        share[groups[k]] += below * weights[k] / masses[groups[k]]
+        share[groups[k]] += below * weights[k] / group_weights[groups[k]]
     negative_gradient = np.empty(len(negative_scores))
     start = 0
     for g in range(len(values)):
@@ -274,9 +274,9 @@ def _best_prefixes(positive_scores, scores, weights, before, upto):
     Returns the length of each prefix, the maximum it gives, and the cumulative weight of the pieces.
     """
     n_pieces, n_positives = len(scores), len(positive_scores)
-    mass, moment = np.zeros(n_pieces + 1), np.zeros(n_pieces + 1)
+    weight, moment = np.zeros(n_pieces + 1), np.zeros(n_pieces + 1)
     for k in range(n_pieces):
-        mass[k + 1] = mass[k] + weights[k]
+        weight[k + 1] = weight[k] + weights[k]
         moment[k + 1] = moment[k] + weights[k] * scores[k]
     prefixes, maxima = np.empty(n_positives, np.int64), np.empty(n_positives)
     short, inside, behind = 0, before, upto
@@ -289,33 +289,34 @@ def _best_prefixes(positive_scores, scores, weights, before, upto):
         while behind < n_pieces and scores[behind] >= score:
             behind += 1
         long = behind if behind > upto and inside == upto else inside
-        best_short = moment[short] - score * mass[short]
-        best_long = moment[long] - score * mass[long] + mass[min(long, upto)] - mass[before]
+        best_short = moment[short] - score * weight[short]
+        best_long = moment[long] - score * weight[long]
+        best_long += weight[min(long, upto)] - weight[before]
         take_long = best_long > best_short
         prefixes[i] = long if take_long else short
         maxima[i] = best_long if take_long else best_short
-    return prefixes, maxima, mass
+    return prefixes, maxima, weight
 
 
 @njit(cache=True, nogil=True)
 def _tie_groups(scores, weights):
     """Distinct scores of a ranked list, the weight of each, and where each group ends."""
     n = len(scores)
-    values, masses = np.empty(n), np.empty(n)
+    values, group_weights = np.empty(n), np.empty(n)
     ends = np.empty(n, np.int64)
     g = -1
     for j in range(n):
         if g < 0 or scores[j] != values[g]:
             g += 1
             values[g] = scores[j]
-            masses[g] = 0.0
-        masses[g] += weights[j]
+            group_weights[g] = 0.0
+        group_weights[g] += weights[j]
         ends[g] = j + 1
-    return values[: g + 1], masses[: g + 1], ends[: g + 1]
+    return values[: g + 1], group_weights[: g + 1], ends[: g + 1]
 
 
 @njit(cache=True, nogil=True)
-def _pieces(values, masses, low, high):
+def _pieces(values, group_weights, low, high):
     """Cut the tie groups at the two ends of the range.
 
     Returns the score, weight and group of every piece, and how many pieces lie before the range
@@ -327,7 +328,7 @@ def _pieces(values, masses, low, high):
     k, before, upto = 0, 0, 0
     above = 0.0
     for g in range(n):
-        left = masses[g]
+        left = group_weights[g]
         for zone in range(3):
             end = low if zone == 0 else (high if zone == 1 else np.inf)
             take = min(left, end - above)

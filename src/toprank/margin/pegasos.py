@@ -111,19 +111,8 @@ def fit_stochastic(
     """Minimise D(X w) + strength/2 |w|^2 by stochastic subgradient steps with averaging.
 
     For a range [a, b] with a > 0 the first pass is over [0, b], where the problem is convex.
-
-    Parameters
-    ----------
-    X : matrix of shape (n_rows, n_columns)
-    loss : PartialLoss
-    options : PegasosOptions
-    random : numpy Generator
-    callback : callable, optional
-        Called after each pass with the averaged coefficients; ends the search when it returns True.
-
-    Returns
-    -------
-    Solution
+    `callback` is called after each pass with the averaged coefficients and ends the search when it
+    returns True.
     """
     as_rows = sparse.csr_matrix if sparse.issparse(X) else np.ascontiguousarray
     matrix = matrix_arrays(as_rows(X, dtype=np.float64))

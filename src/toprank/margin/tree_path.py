@@ -577,16 +577,7 @@ class TreeOptions:
 
 
 def grow(rows: Any, positive: np.ndarray, options: TreeOptions, random_state: int) -> PathTree:
-    """Grow the tree: the root on the last column, SMOTE and a tree on each side.
-
-    Parameters
-    ----------
-    rows : array or sparse matrix of shape (n_rows, n_columns + 1)
-        The columns, and the linear score as the last.
-    positive : ndarray of bool
-    options : TreeOptions
-    random_state : int
-    """
+    """Grow the tree: the root on the last column, the linear score, SMOTE and a tree on each side."""
     score = rows[:, [-1]]
     score = score.toarray() if sparse.issparse(score) else score
     cut = _best_cut(score, positive)
@@ -739,46 +730,45 @@ def _grow_tree(codes, positive, max_depth, min_leaf):
     """
     n_rows = codes.shape[1]
     most = 2 * (n_rows // max(min_leaf, 1)) + 3
-    column = np.full(most, -1, np.int64)
-    code = np.full(most, -1, np.int64)
+    column, code = np.full(most, -1, np.int64), np.full(most, -1, np.int64)
     left, right = np.full(most, -1, np.int64), np.full(most, -1, np.int64)
-    share = np.zeros(most)
-    begin, end, depth = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    order = np.arange(n_rows)
-    spare = np.empty(n_rows, np.int64)
+    share, depth = np.zeros(most), np.zeros(most, np.int64)
+    begin, end = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    order, spare = np.arange(n_rows), np.empty(n_rows, np.int64)
     end[0] = n_rows
     n_nodes, node = 1, 0
     while node < n_nodes:
-        start, stop = begin[node], end[node]
-        n = stop - start
+        rows = order[begin[node] : end[node]]
         total = 0
-        for k in range(start, stop):
-            total += positive[order[k]]
-        share[node] = total / n
-        if 0 < total < n and depth[node] < max_depth and n >= 2 * min_leaf:
-            split_column, split_code = _best_split(
-                codes, positive, order[start:stop], total, min_leaf
-            )
-            if split_column >= 0:
-                kept, moved = start, 0
-                for k in range(start, stop):  # a stable partition
-                    row = order[k]
-                    if codes[split_column, row] <= split_code:
-                        order[kept] = row
-                        kept += 1
-                    else:
-                        spare[moved] = row
-                        moved += 1
-                order[kept:stop] = spare[:moved]
-                column[node], code[node] = split_column, split_code
-                left[node], right[node] = n_nodes, n_nodes + 1
-                for child in range(n_nodes, n_nodes + 2):
-                    depth[child] = depth[node] + 1
-                begin[n_nodes], end[n_nodes] = start, kept
-                begin[n_nodes + 1], end[n_nodes + 1] = kept, stop
-                n_nodes += 2
+        for row in rows:
+            total += positive[row]
+        share[node] = total / len(rows)
+        if 0 < total < len(rows) and depth[node] < max_depth and len(rows) >= 2 * min_leaf:
+            column[node], code[node] = _best_split(codes, positive, rows, total, min_leaf)
+        if column[node] >= 0:
+            middle = begin[node] + _partition(codes[column[node]], code[node], rows, spare)
+            left[node], right[node] = n_nodes, n_nodes + 1
+            begin[n_nodes], end[n_nodes] = begin[node], middle
+            begin[n_nodes + 1], end[n_nodes + 1] = middle, end[node]
+            depth[n_nodes : n_nodes + 2] = depth[node] + 1
+            n_nodes += 2
         node += 1
     return column[:n_nodes], code[:n_nodes], left[:n_nodes], right[:n_nodes], share[:n_nodes]
+
+
+@njit(cache=True, nogil=True)
+def _partition(codes, code, rows, spare):
+    """Put the rows whose code is at most `code` first, in their order; return how many they are."""
+    kept, moved = 0, 0
+    for row in rows:
+        if codes[row] <= code:
+            rows[kept] = row
+            kept += 1
+        else:
+            spare[moved] = row
+            moved += 1
+    rows[kept:] = spare[:moved]
+    return kept
 
 
 @njit(cache=True, nogil=True)
@@ -840,21 +830,11 @@ def leaf_coordinates(
 
     With K_ij = exp(-|t_i - t_j|^2 / bandwidth^2) between rows and D its row sums, the coordinates are
     D^(-1/2) times the leading eigenvectors of D^(-1/2) K D^(-1/2), without the constant one.
-    They are scaled to mean square 1 over the rows.
+    They are scaled to mean square 1 over the rows, whose `leaves` are given. No bandwidth means the
+    root mean squared distance between rows.
 
-    Parameters
-    ----------
-    tree : PathTree
-    leaves : ndarray of int
-        The leaf of each training row.
-    n_components : int
-    bandwidth : float or None
-        None: the root mean squared distance between rows.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_components)
-        Zeros for nodes that are no leaves; leaves without training rows by the Nyström formula.
+    Returns an array of shape (n_nodes, n_components): zeros for nodes that are no leaves; leaves
+    without training rows by the Nyström formula.
     """
     counts = np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64)
     ends = np.flatnonzero(tree.sign != 0)
