@@ -323,8 +323,9 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         part, labels = scale_rows(self.scaler_, matrix[rows]), positive[rows]
         loss = PartialLoss(labels, np.ones(len(rows)), (0.0, 1.0))
         w = fit_range(part, loss, BatchOptions(2.0 * self.penalty, tol=1e-3)).coefficients
+        part = _with_score(part, w)  # frees the rows without the score
         options = TreeOptions(self.max_depth, self.min_samples_leaf, self.smote_neighbors)
-        return w, grow(_with_score(part, w), labels, options, seed)
+        return w, grow(part, labels, options, seed)
 
     # -- embedding -----------------------------------------------------------------------------------
 
