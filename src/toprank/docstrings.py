@@ -21,6 +21,31 @@ y : array of shape (n_rows,)
 sample_weight : array of shape (n_rows,), optional
     A weight of 2 is the row twice, of 0 the row absent.
 """,
+    "sparse_X": """
+X : array, sparse matrix or table of shape (n_rows, n_columns)
+""",
+    "scale": """
+scale : bool, default=True
+    Divide each column by its standard deviation (and centre it, if the data is dense) first.
+""",
+    "kernel_features": """
+gamma : float or "scale", default="scale"
+    Width of the kernel; "scale" is one over the summed variance of the columns.
+degree : int, default=3
+    Degree of the polynomial kernel.
+coef0 : float, default=1.0
+    Constant of the polynomial kernel.
+n_components : int, default=256
+    Landmarks of the Nyström features, half of them positives where there are enough.
+exact_rows : int, default=1000
+    Up to this many distinct rows the kernel is exact.
+""",
+    "kernel_model": """
+coef_ : ndarray of shape (n_columns,)
+    With the linear kernel: coefficients on the scale of the data as given.
+expansion_ : KernelExpansion
+    With another kernel: landmarks and their coefficients.
+""",
     "fpr": """
 fpr : tuple (a, b)
     Range of false positive rates, 0 <= a < b <= 1.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from toprank.base import BaseRanker
+from toprank.docstrings import fill_docstring
+from toprank.validation import PARAMETER_CONSTRAINTS
 
 __all__ = ["LogisticRanker"]
 
 
+@fill_docstring
 class LogisticRanker(BaseRanker):
     """Rank by the score of an L2-penalised logistic regression.
 
@@ -20,8 +24,7 @@ class LogisticRanker(BaseRanker):
     ----------
     C : float, default=1.0
         Inverse strength of the penalty.
-    scale : bool, default=True
-        Divide each column by its standard deviation (and centre it, if the data is dense) first.
+    %(scale)s
     max_iter : int, default=200
         Most iterations of the solver.
     tol : float, default=1e-8
@@ -31,10 +34,7 @@ class LogisticRanker(BaseRanker):
     ----------
     coef_ : ndarray of shape (n_columns,)
         One coefficient for each column, on the scale of the data as given.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     Examples
     --------
@@ -46,6 +46,10 @@ class LogisticRanker(BaseRanker):
     """
 
     _accepts_sparse = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PARAMETER_CONSTRAINTS,
+        "scale": ["boolean"],
+    }
 
     def __init__(
         self, C: float = 1.0, *, scale: bool = True, max_iter: int = 200, tol: float = 1e-8
@@ -55,31 +59,28 @@ class LogisticRanker(BaseRanker):
         self.max_iter = max_iter
         self.tol = tol
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRanker:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_rows, n_columns)
-        y : array of shape (n_rows,)
-            Two labels; the greater one is the positive class.
-        sample_weight : array of shape (n_rows,), optional
-            A weight of 2 is the row twice, of 0 the row absent.
+        %(sparse_X)s
+        %(y)s
+        %(sample_weight)s
 
         Returns
         -------
         self : LogisticRanker
         """
         data = self._check_training(X, y, sample_weight)
-        spread = np.ones(data.X.shape[1])
-        rows = data.X
-        if self.scale:
-            centre = not hasattr(data.X, "tocsr")
-            scaler = StandardScaler(with_mean=centre).fit(data.X, sample_weight=data.sample_weight)
-            rows, spread = scaler.transform(data.X), scaler.scale_
+        scaler = StandardScaler(
+            with_mean=self.scale and not sparse.issparse(data.X), with_std=self.scale
+        )
+        rows = scaler.fit_transform(data.X, sample_weight=data.sample_weight)
         model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=self.tol)
         model.fit(rows, data.y, sample_weight=data.sample_weight)
-        self.coef_ = model.coef_[0] / spread
+        self.coef_ = model.coef_[0] / scaler.scale_ if self.scale else model.coef_[0]
         self.n_iter_ = int(model.n_iter_[0])
         self._set_threshold(self._raw_scores(data.X), data)
         return self

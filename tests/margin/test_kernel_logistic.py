@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from toprank import KernelLogisticRanker, metrics
-from toprank.margin import kernel_logistic
-from toprank.margin.kernel_logistic import fit_logistic
+from toprank.margin import kernel_logistic, matrices
+from toprank.margin.kernel_logistic import LogisticProblem, fit_logistic
 
 KERNELS = {
     "rbf": lambda a, b: rbf_kernel(a, b, gamma=0.4),
@@ -30,7 +30,7 @@ def draw(seed: int, n: int = 80, d: int = 3) -> tuple[np.ndarray, np.ndarray, np
 
 def test_reaches_the_optimum_of_a_general_optimiser() -> None:
     X, y, weight = draw(0)
-    fitted = fit_logistic(X, y, weight)
+    fitted = fit_logistic(LogisticProblem(X, y, weight))
     best = optimize.minimize(
         logistic_objective, np.zeros(4), args=(X, y, weight), method="BFGS", options={"gtol": 1e-6}
     )
@@ -69,28 +69,28 @@ def test_exact_kernel_equals_logistic_regression_on_its_features(kernel: str, C:
 
 def test_many_columns_go_through_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, weight = draw(3, d=20)
-    expected = fit_logistic(X, y, weight)
-    monkeypatch.setattr(kernel_logistic, "EXPLICIT_COLUMNS", 5)
-    iterated = fit_logistic(X, y, weight)
+    expected = fit_logistic(LogisticProblem(X, y, weight))
+    monkeypatch.setattr(matrices, "EXPLICIT_COLUMNS", 5)
+    iterated = fit_logistic(LogisticProblem(X, y, weight))
     np.testing.assert_allclose(iterated.coefficients, expected.coefficients, rtol=1e-6, atol=1e-8)
 
 
 def test_a_first_guess_from_a_sample_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, weight = draw(4, n=2000)
-    expected = fit_logistic(X, y, weight)
+    expected = fit_logistic(LogisticProblem(X, y, weight))
     monkeypatch.setattr(kernel_logistic, "_LARGE", 500)
-    guessed = fit_logistic(X, y, weight)
+    guessed = fit_logistic(LogisticProblem(X, y, weight))
     assert guessed.n_iter < expected.n_iter
     np.testing.assert_allclose(guessed.coefficients, expected.coefficients, rtol=1e-7)
     rare = np.zeros(2000)
     rare[0] = 1  # a sample may miss the only positive
-    assert np.isfinite(fit_logistic(X, rare, weight).coefficients).all()
+    assert np.isfinite(fit_logistic(LogisticProblem(X, rare, weight)).coefficients).all()
 
 
 def test_single_precision_features_give_the_same_model() -> None:
     X, y, weight = draw(5)
-    single = fit_logistic(X.astype(np.float32), y, weight)
-    expected = fit_logistic(X.astype(np.float32).astype(np.float64), y, weight)
+    single = fit_logistic(LogisticProblem(X.astype(np.float32), y, weight))
+    expected = fit_logistic(LogisticProblem(X.astype(np.float32).astype(np.float64), y, weight))
     np.testing.assert_allclose(single.coefficients, expected.coefficients, rtol=1e-10)
 
 
@@ -128,7 +128,7 @@ def test_separable_rows_stay_finite() -> None:
 
 def test_bad_parameters_and_early_stops_are_told() -> None:
     X, y, _ = draw(8)
-    with pytest.raises(ValueError, match="C must be"):
+    with pytest.raises(ValueError, match="'C' parameter of KernelLogisticRanker must be"):
         KernelLogisticRanker(C=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="relative gradient"):
         KernelLogisticRanker(max_iter=1).fit(X, y)

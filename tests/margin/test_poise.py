@@ -16,10 +16,10 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import LinearSVC
 
 from toprank import PartialAUCRanker
-from toprank.margin import _pegasos_kernels as kernels
-from toprank.margin.copies import merge_copies
-from toprank.margin.folds import content_folds, stratified_folds
-from toprank.margin.partial_batch import BatchOptions, fit_range
+from toprank.margin import pegasos
+from toprank.margin.base import deduplicate_rows
+from toprank.margin.matrices import matrix_arrays
+from toprank.margin.partial_batch import BatchOptions, candidate_ranges, fit_range
 from toprank.margin.partial_loss import SURROGATES, PartialLoss
 from toprank.margin.pegasos import (
     PegasosOptions,
@@ -27,8 +27,9 @@ from toprank.margin.pegasos import (
     order_statistic,
     proportional_draw,
 )
-from toprank.margin.range_choice import candidate_ranges
-from toprank.metrics import average_precision, partial_auc, roc_auc
+from toprank.margin.poise import content_folds
+from toprank.metrics import average_precision, list_length_for_recall, partial_auc, roc_auc
+from toprank.stopping import hold_out
 
 every_loss = pytest.mark.parametrize("surrogate", list(SURROGATES))
 
@@ -117,13 +118,13 @@ def test_batch_reaches_the_minimum_with_a_certificate(rng, surrogate) -> None:
     X, y = sample(rng, 120, columns=3)
     loss = PartialLoss(y == 1, np.ones(120), (0.0, 0.4), surrogate)
     found = fit_range(X, loss, BatchOptions(0.02, tol=1e-5))
-    assert found.gap <= 1e-5
+    assert found.relative_gap <= 1e-5
 
     def objective(w):
         return naive.partial_loss(y == 1, X @ w, np.ones(120), (0.0, 0.4), surrogate) + 0.01 * w @ w
 
-    assert found.objective == pytest.approx(objective(found.w), rel=1e-6)
-    rough = optimize.minimize(objective, found.w + 0.05, method="Nelder-Mead")
+    assert found.objective == pytest.approx(objective(found.coefficients), rel=1e-6)
+    rough = optimize.minimize(objective, found.coefficients + 0.05, method="Nelder-Mead")
     assert found.objective <= rough.fun * (1 + 1e-4)
 
 
@@ -149,7 +150,7 @@ def test_concave_rounds_never_go_up(rng) -> None:
     assert direct.objective < before
     assert pure.objective < before
     for found in (direct, pure):
-        exact = loss(X @ found.w)[0] + 0.005 * found.w @ found.w
+        exact = loss(X @ found.coefficients)[0] + 0.005 * found.coefficients @ found.coefficients
         assert found.objective == pytest.approx(exact, rel=1e-9)
 
 
@@ -166,7 +167,7 @@ def test_size_of_the_sample_has_the_mean_and_variance_asked_for(rng) -> None:
         assert mean == pytest.approx(rate, rel=0.05)
         assert variance**0.5 == pytest.approx(deviation, rel=0.05)
         scores = rng.random((3000, size)) if size < 3000 else rng.random((400, size))
-        cuts = np.array([kernels.kth_highest(row, place) for row in scores])
+        cuts = np.array([pegasos.kth_highest(row, place) for row in scores])
         rates = 1 - cuts  # share of the negatives above the estimate
         error = deviation / np.sqrt(len(rates))
         assert rates.mean() == pytest.approx(mean, abs=4 * error)
@@ -178,7 +179,7 @@ def test_size_of_the_sample_has_the_mean_and_variance_asked_for(rng) -> None:
 def test_kth_highest_equals_sorting(values, data) -> None:
     k = data.draw(st.integers(1, len(values)))
     scores = np.array(values, dtype=float)
-    assert kernels.kth_highest(scores.copy(), k) == np.sort(scores)[::-1][k - 1]
+    assert pegasos.kth_highest(scores.copy(), k) == np.sort(scores)[::-1][k - 1]
 
 
 def test_proportional_draw(rng) -> None:
@@ -198,23 +199,15 @@ def test_one_pass_equals_its_plain_twin(rng, surrogate, places) -> None:
     negatives, positives = rng.permutation(45), 45 + rng.permutation(15)
     reservoir = rng.choice(45, 20, replace=False)
     numbers = (surrogate, 0.05, 2, 5)
-    w, average = np.zeros(4), np.zeros(4)
-    kernels.pegasos_pass(
-        X.ravel(), np.zeros(1, np.int64), np.zeros(1, np.int64), 4, negatives, positives,
-        reservoir, *places, list(SURROGATES).index(surrogate), *numbers[1:], np.zeros(4), w, average,
-        np.array([0.0, 0.0, 0.01, 0.0]),
-    )  # fmt: skip
+    draw = pegasos._Draw(negatives, positives, reservoir, *places)
+    steps = pegasos._Steps(list(SURROGATES).index(surrogate), *numbers[1:])
+    dense, thin = (pegasos._State.start(np.zeros(4), 0.01) for _ in range(2))
+    pegasos.pegasos_pass(matrix_arrays(X), draw, steps, dense)
     expected = naive.pegasos_pass(X, negatives, positives, reservoir, places, *numbers, reach=0.01)
-    np.testing.assert_allclose(w, expected[0], rtol=1e-9)
-    np.testing.assert_allclose(average, expected[1], rtol=1e-9)
-    thin = sparse.csr_matrix(X)
-    again, again_average = np.zeros(4), np.zeros(4)
-    kernels.pegasos_pass(
-        thin.data, thin.indices.astype(np.int64), thin.indptr.astype(np.int64), 0, negatives,
-        positives, reservoir, *places, list(SURROGATES).index(surrogate), *numbers[1:],
-        np.zeros(4), again, again_average, np.array([0.0, 0.0, 0.01, 0.0]),
-    )  # fmt: skip
-    np.testing.assert_allclose(again, w, rtol=1e-12)
+    np.testing.assert_allclose(dense.w, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(dense.average, expected[1], rtol=1e-9)
+    pegasos.pegasos_pass(matrix_arrays(sparse.csr_matrix(X)), draw, steps, thin)
+    np.testing.assert_allclose(thin.w, dense.w, rtol=1e-12)
 
 
 @every_loss
@@ -252,16 +245,13 @@ def test_folds_keep_classes_and_copies_together(rng) -> None:
     for label in (0, 1):
         counts = np.bincount(single[y == label], minlength=3)
         assert counts.max() - counts.min() <= 1
-    few = stratified_folds(np.array([True, True] + [False] * 9), 5, 0)
-    assert set(few[:2]) == {0, 1}
-    assert (stratified_folds(np.array([True] + [False] * 9), 5, 0) == -1).all()
 
 
-def test_copies_are_merged(rng) -> None:
+def test_equal_rows_become_one_row_with_a_weight(rng) -> None:
     model = PartialAUCRanker()
     X, y = sample(rng, 40)
     twice = np.repeat(np.arange(40), 2)
-    merged = merge_copies(model._check_training(sparse.csr_matrix(X[twice]), y[twice]))
+    merged = deduplicate_rows(model._check_training(sparse.csr_matrix(X[twice]), y[twice]))
     assert merged.X.shape == (40, 5)
     assert (merged.weights == 2).all()
 
@@ -340,7 +330,7 @@ def test_early_stopping_keeps_the_best_round(rng, solver, monkeypatch) -> None:
     def progress(total, label, enabled):
         yield lambda **fields: shown.append(fields) if enabled else None
 
-    monkeypatch.setattr("toprank.margin.poise_problem.progress", progress)
+    monkeypatch.setattr("toprank.margin.poise.progress", progress)
     model = PartialAUCRanker(
         (0, 0.2), solver=solver, penalty=1e-6, early_stopping_rounds=3, validation_fraction=0.3,
         verbose=1, random_state=0,
@@ -359,6 +349,41 @@ def test_early_stopping_keeps_the_best_round(rng, solver, monkeypatch) -> None:
         eval_metric=average_precision, random_state=0,
     ).fit(X, y)  # fmt: skip
     np.testing.assert_array_equal(other.coef_, custom.coef_)
+
+
+def sorted_rows(X, y):
+    """Rows in the order in which a ranker without an embedding takes them."""
+    order = np.lexsort(np.column_stack((y, X)).T[::-1])
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("solver", ["batch", "pegasos"])
+def test_early_stopping_follows_the_direction_of_the_metric(rng, solver) -> None:
+    """The fewest rows that hold a share of the positives are best, not the most."""
+    X, y = sorted_rows(*sample(rng, 600, shift=1.0, columns=30))
+    model = PartialAUCRanker(
+        (0, 1), solver=solver, penalty=1e-6, early_stopping_rounds=4, validation_fraction=0.3,
+        eval_metric="list_length_for_recall", random_state=0,
+    ).fit(X, y)  # fmt: skip
+    lengths = model.validation_scores_
+    assert min(lengths) < max(lengths)
+    mask = hold_out(y, 0.3, int(np.random.RandomState(0).randint(np.iinfo(np.int32).max)))
+    kept = list_length_for_recall(y[mask], X[mask] @ model.coef_)
+    assert kept == min(lengths)
+
+
+def test_penalty_follows_the_direction_of_the_metric(rng) -> None:
+    X, y = sorted_rows(*sample(rng, 120, columns=10))
+    model = PartialAUCRanker(
+        (0, 1), penalty="auto", eval_metric="list_length_for_recall", random_state=0
+    )
+    chosen = model.fit(X, y).penalty_
+    mask = hold_out(y, 0.1, int(np.random.RandomState(0).randint(np.iinfo(np.int32).max)))
+    lengths = {}
+    for penalty in (1e-2, 1e-3, 1e-4, 1e-5):
+        other = PartialAUCRanker((0, 1), penalty=penalty, random_state=0).fit(X[~mask], y[~mask])
+        lengths[penalty] = list_length_for_recall(y[mask], X[mask] @ other.coef_)
+    assert lengths[chosen] <= min(lengths.values()) + 1
 
 
 def test_penalty_by_held_out_rows(rng) -> None:
@@ -395,15 +420,16 @@ def test_errors(rng) -> None:
     X, y = sample(rng, 60)
     for parameters, message in (
         ({"fpr": (0.3, 0.3)}, "0 <= a < b <= 1"),
-        ({"solver": "sgd"}, "solver must be"),
-        ({"loss": "square"}, "loss must be"),
-        ({"penalty": 0}, "penalty must be"),
-        ({"penalty": "best"}, "penalty must be"),
-        ({"surrogate_range": "wide"}, "surrogate_range must be"),
-        ({"embedding": "forest"}, "embedding must be"),
-        ({"early_stopping_rounds": 0}, "at least 1"),
-        ({"validation_fraction": 1.0}, "between 0 and 1"),
-        ({"eval_metric": "nonsense", "early_stopping_rounds": 1}, "unknown eval_metric"),
+        ({"solver": "sgd"}, "'solver' parameter of PartialAUCRanker must be.*pegasos"),
+        ({"loss": "square"}, "'loss' parameter of PartialAUCRanker must be.*hinge"),
+        ({"penalty": 0}, "'penalty' parameter of PartialAUCRanker must be"),
+        ({"penalty": "best"}, "'penalty' parameter of PartialAUCRanker must be.*auto"),
+        ({"surrogate_range": "wide"}, "'surrogate_range' parameter of PartialAUCRanker must be"),
+        ({"surrogate_range": (0.3, 0.1)}, "0 <= a < b <= 1"),
+        ({"embedding": "forest"}, "'embedding' parameter of PartialAUCRanker must be.*tree_path"),
+        ({"early_stopping_rounds": 0}, "'early_stopping_rounds' parameter of PartialAUCRanker"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' parameter of PartialAUCRanker"),
+        ({"eval_metric": "nonsense", "early_stopping_rounds": 1}, "Unknown metric"),
     ):
         with pytest.raises(ValueError, match=message):
             PartialAUCRanker(**parameters).fit(X, y)

@@ -17,9 +17,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from toprank import RankLS, metrics
 from toprank.base import threshold_for_positives
-from toprank.margin import _leave_out, rankls
-from toprank.margin._laplacian import PairLaplacian
-from toprank.margin._leave_out import query_errors, row_errors
+from toprank.margin import rankls
+from toprank.margin.rankls import PairLaplacian, query_errors, row_errors
 
 both_pairs = pytest.mark.parametrize("pairs", ["all", "cross"])
 WEIGHTS = {
@@ -62,8 +61,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = PairLaplacian.of(y, weight, qid, "cross")
     expected = plain.gram(plain.centre(X.copy()), y)
     laplacian = PairLaplacian.of(y[order], weight[order], qid[order], "cross")
-    monkeypatch.setattr("toprank.margin._matrix._BLOCK", 20)
-    monkeypatch.setattr(_leave_out, "_ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr("toprank.margin.matrices._BLOCK", 20)
+    monkeypatch.setattr(rankls, "_ROWS_AT_A_TIME", 3)
     centred = plain.centre(X.copy())
     mixed = laplacian.gram(laplacian.centre(X[order].copy()), y[order])
     np.testing.assert_allclose(mixed[0], expected[0], atol=1e-9)
@@ -211,11 +210,11 @@ def test_the_choice_of_the_penalty_helps_on_new_rows(rng: np.random.Generator) -
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": 0}, "alpha must be"),
-        ({"alpha": "loo"}, "alpha must be"),
+        ({"alpha": 0}, "'alpha' parameter of RankLS must be"),
+        ({"alpha": "loo"}, "'alpha' parameter of RankLS must be.*auto"),
         ({"alphas": [1.0, -1.0]}, "alphas must be"),
-        ({"pairs": "some"}, "pairs must be"),
-        ({"leave_out": "fold"}, "leave_out must be"),
+        ({"pairs": "some"}, "'pairs' parameter of RankLS must be.*cross"),
+        ({"leave_out": "fold"}, "'leave_out' parameter of RankLS must be.*query"),
         ({"leave_out": "query"}, "at least two queries"),
     ],
 )

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
 from toprank import RankSVM, datasets, metrics
-from toprank.margin import _newton
-from toprank.margin._newton import solve
+from toprank.margin import matrices, ranksvm
 from toprank.margin.pairs import GradedPairs
+from toprank.margin.ranksvm import PairProblem, solve
 
 BENDS = [np.inf, 2.0, 0.3, 1e-3]
 POWER = {"hinge": 1, "squared_hinge": 2}
@@ -71,17 +71,17 @@ def test_sums_over_pairs_equal_loops(rows, bend: float, stretch: float) -> None:
     size = 1 + pair_weight.sum() * (1 + np.abs(scores).max()) ** 2
     assert sums.loss == pytest.approx(pair_weight @ loss, abs=1e-12 * size)
     assert sums.hinge == pytest.approx(pair_weight @ np.maximum(r, 0), abs=1e-12 * size)
-    assert sums.pull == pytest.approx(pair_weight @ slope, abs=1e-12 * size)
+    assert sums.derivative == pytest.approx(pair_weight @ slope, abs=1e-12 * size)
     gradient = np.zeros(len(y))
     np.add.at(gradient, higher, -pair_weight * slope)
     np.add.at(gradient, lower, pair_weight * slope)
-    np.testing.assert_allclose(sums.slope, gradient, atol=1e-12 * size)
+    np.testing.assert_allclose(sums.gradient, gradient, atol=1e-12 * size)
     # a residual within rounding of a bend may fall on either side of it
     if not len(r) or min(np.abs(r).min(), np.abs(r - bend).min()) > 1e-9:
         L = laplacian_of_pairs(len(y), higher, lower, pair_weight * curved)
         v = np.random.default_rng(0).normal(size=len(y))
         np.testing.assert_allclose(sums.degree, np.diag(L), atol=1e-12 * size)
-        np.testing.assert_allclose(pairs.curvature(sums, v), L @ v, atol=1e-12 * size)
+        np.testing.assert_allclose(pairs.hessian_product(sums, v), L @ v, atol=1e-12 * size)
 
 
 @pytest.mark.parametrize("bend", BENDS)
@@ -104,13 +104,15 @@ def test_hessian_of_dense_sparse_and_single_precision_rows(
 
 
 @pytest.mark.parametrize("bend", BENDS[:3])
-def test_slope_and_curvature_are_derivatives(bend: float, rng: np.random.Generator) -> None:
+def test_gradient_and_hessian_product_are_derivatives(
+    bend: float, rng: np.random.Generator
+) -> None:
     _, y, qid, weight = draw(1)
     pairs = GradedPairs.of(y, weight, qid)
     scores, v, h = rng.normal(size=len(y)), rng.normal(size=len(y)), 1e-6
     up, down = pairs.sums(scores + h * v, bend), pairs.sums(scores - h * v, bend)
     here = pairs.sums(scores, bend)
-    assert (up.loss - down.loss) / (2 * h) == pytest.approx(here.slope @ v, rel=1e-6)
+    assert (up.loss - down.loss) / (2 * h) == pytest.approx(here.gradient @ v, rel=1e-6)
     assert (up.hinge - down.hinge) / (2 * h) == pytest.approx(
         -sum(
             w * ((1 - scores[i] + scores[j]) > 0) * (v[i] - v[j])
@@ -119,7 +121,10 @@ def test_slope_and_curvature_are_derivatives(bend: float, rng: np.random.Generat
         rel=1e-6,
     )
     np.testing.assert_allclose(
-        (up.slope - down.slope) / (2 * h), pairs.curvature(here, v), rtol=1e-5, atol=1e-5
+        (up.gradient - down.gradient) / (2 * h),
+        pairs.hessian_product(here, v),
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 
@@ -129,10 +134,10 @@ def test_pairwise_gradients_sum_to_zero_and_ignore_the_order_of_rows(
     _, y, qid, weight = draw(2, n=300)
     scores, order = np.round(rng.normal(size=300), 1), rng.permutation(300)
     sums = GradedPairs.of(y, weight, qid).sums(scores, np.inf)
-    assert sums.slope.sum() == pytest.approx(0, abs=1e-9)
+    assert sums.gradient.sum() == pytest.approx(0, abs=1e-9)
     mixed = GradedPairs.of(y[order], weight[order], qid[order]).sums(scores[order], np.inf)
     assert mixed.loss == pytest.approx(sums.loss)
-    np.testing.assert_allclose(mixed.slope, sums.slope[order], atol=1e-10)
+    np.testing.assert_allclose(mixed.gradient, sums.gradient[order], atol=1e-10)
 
 
 # -- the optimum ---------------------------------------------------------------------------------
@@ -163,12 +168,12 @@ def test_equals_linear_svc_on_all_pair_differences(
 def test_the_certificate_holds_at_every_tolerance(loss: str) -> None:
     X, y, qid, weight = draw(4, n=120)
     pairs = GradedPairs.of(y, weight, qid)
-    best = solve(X, pairs, C=1.0, loss=loss, tol=1e-9).objective
+    problem = PairProblem(X, pairs, 1.0, loss)
+    best = solve(problem, tol=1e-9).objective
     for tol in (1.0, 1e-1, 1e-2, 1e-4):
-        rough = solve(X, pairs, C=1.0, loss=loss, tol=tol)
+        rough = solve(problem, tol=tol)
         assert rough.objective - rough.gap <= best * (1 + 1e-9)
         assert rough.objective >= best * (1 - 1e-9)
-        assert rough.converged
         assert rough.gap <= tol * rough.objective
 
 
@@ -178,10 +183,11 @@ def test_many_columns_go_through_conjugate_gradients(
 ) -> None:
     X, y, qid, weight = draw(5, d=12)
     pairs = GradedPairs.of(y, weight, qid)
-    expected = solve(X, pairs, C=0.1, loss=loss, tol=1e-7)
-    monkeypatch.setattr(_newton, "EXPLICIT_COLUMNS", 3)
-    iterated = solve(X, pairs, C=0.1, loss=loss, tol=1e-7)
-    assert iterated.converged
+    problem = PairProblem(X, pairs, 0.1, loss)
+    expected = solve(problem, tol=1e-7)
+    monkeypatch.setattr(matrices, "EXPLICIT_COLUMNS", 3)
+    iterated = solve(problem, tol=1e-7)
+    assert iterated.gap <= 1e-7 * iterated.objective
     assert iterated.objective == pytest.approx(expected.objective, rel=2e-7)
     wide = np.random.default_rng(0).normal(size=(30, 1500))
     model = RankSVM(loss=loss).fit(wide, np.arange(30) % 2)
@@ -195,9 +201,10 @@ def test_a_first_guess_from_a_sample_changes_nothing(
     for n_queries in (1, 300):
         X, y, qid, weight = draw(6, n=1500, n_queries=n_queries)
         pairs = GradedPairs.of(y, weight, np.unique(qid, return_inverse=True)[1])
-        expected = solve(X, pairs, C=0.01, loss=loss, tol=1e-8)
-        monkeypatch.setattr(_newton, "_LARGE", 300)
-        guessed = solve(X, pairs, C=0.01, loss=loss, tol=1e-8)
+        problem = PairProblem(X, pairs, 0.01, loss)
+        expected = solve(problem, tol=1e-8)
+        monkeypatch.setattr(ranksvm, "_LARGE", 300)
+        guessed = solve(problem, tol=1e-8)
         monkeypatch.undo()
         assert guessed.objective == pytest.approx(expected.objective, rel=2e-8)
 
@@ -304,19 +311,22 @@ def test_a_fit_that_stops_early_says_so() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"C": 0}, "C must be"),
-        ({"loss": "square"}, "loss must be one of"),
-        ({"tol": 0}, "tol must be"),
-        ({"kernel": "cubic"}, "unknown kernel"),
-        ({"kernel": "rbf", "gamma": -1.0}, "gamma must be"),
-        ({"kernel": "rbf", "gamma": "auto"}, "gamma must be"),
-        ({"kernel": "rbf", "n_components": 0}, "n_components must be"),
+        ({"C": 0}, "'C' parameter of RankSVM must be"),
+        ({"loss": "square"}, "'loss' parameter of RankSVM must be"),
+        ({"tol": 0}, "'tol' parameter of RankSVM must be"),
+        ({"kernel": "cubic"}, "'kernel' parameter of RankSVM must be.*rbf"),
+        ({"kernel": "rbf", "gamma": -1.0}, "'gamma' parameter of RankSVM must be"),
+        ({"kernel": "rbf", "gamma": "auto"}, "'gamma' parameter of RankSVM must be.*scale"),
+        ({"kernel": "rbf", "n_components": 0}, "'n_components' parameter of RankSVM must be"),
+        ({"exact_rows": -1}, "'exact_rows' parameter of RankSVM must be"),
     ],
 )
 def test_bad_parameters_get_a_clear_error(parameters: dict, message: str) -> None:
     X, y, _, _ = draw(13, levels=2)
     with pytest.raises(ValueError, match=message):
         RankSVM(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match="'C' parameter of RankSVM must be"):
+        RankSVM().path(X, y, [1.0, -1.0])
 
 
 def test_bad_queries_and_grades_get_a_clear_error() -> None:

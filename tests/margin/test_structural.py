@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import naive_poise as naive
 import numpy as np
 import pytest
@@ -12,8 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from toprank import PartialAUCSVM
-from toprank.margin.cutting_plane import Planes, minimise
-from toprank.margin.partial_batch import BatchOptions, fit_range, linear_oracle
+from toprank.margin.partial_batch import (
+    BatchOptions,
+    Objective,
+    Planes,
+    fit_range,
+    linear_oracle,
+    minimise,
+)
 from toprank.margin.partial_loss import PartialLoss
 from toprank.metrics import partial_auc, roc_auc
 
@@ -135,13 +143,14 @@ def test_planes_stay_below_and_close_the_gap(rng) -> None:
     loss = PartialLoss(positive, np.ones(60), (0.0, 0.4), structural=True)
     oracle = linear_oracle(X, loss)
     planes = Planes(4)
-    found = minimise(oracle, planes, np.zeros(4), strength=0.01, tol=1e-6)
-    assert found.bound <= found.value <= found.bound + 1e-6 * found.value
+    objective, options = Objective(oracle, 0.01), BatchOptions(0.01, tol=1e-6)
+    found = minimise(objective, np.zeros(4), options, planes)
+    assert found.bound <= found.objective <= found.bound + 1e-6 * found.objective
     for w in rng.normal(size=(50, 4)):
-        assert (planes.slopes @ w + planes.heights).max() <= oracle(w)[0] + 1e-9
+        assert (planes.gradients @ w + planes.heights).max() <= oracle(w)[0] + 1e-9
         assert oracle(w)[0] + 0.005 * w @ w >= found.bound
-    alone = minimise(oracle, Planes(4), np.zeros(4), strength=0.01, tol=1e-6, smooth_steps=0)
-    assert alone.value == pytest.approx(found.value, rel=2e-6)
+    alone = minimise(objective, np.zeros(4), replace(options, smooth_steps=0))
+    assert alone.objective == pytest.approx(found.objective, rel=2e-6)
 
 
 def test_linear_term_and_scale(rng) -> None:
@@ -154,14 +163,14 @@ def test_linear_term_and_scale(rng) -> None:
         return 2.5 * oracle(w)[0] + linear @ w + 0.05 * w @ w
 
     found = minimise(
-        oracle, Planes(3), np.zeros(3), strength=0.1, scale=2.5, linear=linear, tol=1e-7
+        Objective(oracle, 0.1, scale=2.5, linear=linear), np.zeros(3), BatchOptions(0.1, tol=1e-7)
     )
-    assert found.value == pytest.approx(objective(found.w), rel=1e-12)
+    assert found.objective == pytest.approx(objective(found.coefficients), rel=1e-12)
     rough = min(
-        optimize.minimize(objective, found.w + s, method="Nelder-Mead").fun
+        optimize.minimize(objective, found.coefficients + s, method="Nelder-Mead").fun
         for s in rng.normal(size=(3, 3)) * 0.1
     )
-    assert found.value <= rough + 1e-6
+    assert found.objective <= rough + 1e-6
 
 
 def test_optimum_equals_a_program_over_all_orderings(rng) -> None:
@@ -254,7 +263,7 @@ def test_errors_and_warnings(rng) -> None:
         PartialAUCSVM(fpr=(0.5, 0.2)).fit(X, y)
     with pytest.raises(ValueError, match="pair"):
         PartialAUCSVM(fpr=0.2).fit(X, y)
-    with pytest.raises(ValueError, match="C must"):
+    with pytest.raises(ValueError, match="'C' parameter of PartialAUCSVM must"):
         PartialAUCSVM(C=0).fit(X, y)
     with pytest.raises(ValueError, match="no query has both"):
         PartialAUCSVM().fit(X, y, qid=y)

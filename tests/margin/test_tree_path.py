@@ -18,12 +18,20 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from toprank import TreePathEmbedding
-from toprank.margin._tree_kernels import bin_columns, grow_tree
-from toprank.margin.beside import side_by_side
-from toprank.margin.folds import sample_rows
-from toprank.margin.path_tree import PathTree, TreeOptions, grow, oversample, paths
-from toprank.margin.spectral import leaf_coordinates, leaf_paths
+from toprank.margin import tree_path
+from toprank.margin.matrices import scale_rows
+from toprank.margin.tree_path import (
+    PathTree,
+    TreeOptions,
+    grow,
+    hstack_with_products,
+    leaf_coordinates,
+    leaf_paths,
+    oversample,
+    paths,
+)
 from toprank.metrics import roc_auc
+from toprank.sampling import sample_rows
 
 
 def rare(rng, n=400, share=0.15, columns=4):
@@ -111,8 +119,8 @@ def test_nodes_are_numbered_by_level(rng) -> None:
 def test_binned_tree_equals_an_exact_one_when_bins_hold_all_values(rng, depth, leaf) -> None:
     X = np.round(rng.normal(size=(2000, 5)), 1)
     y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + rng.normal(size=2000) > 0.7
-    codes, cuts = bin_columns(X)
-    feature, code, left, right, share = grow_tree(codes, y.astype(np.int64), depth, leaf)
+    codes, cuts = tree_path._bin_columns(X)
+    feature, code, left, right, share = tree_path._grow_tree(codes, y.astype(np.int64), depth, leaf)
     peer = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=leaf, random_state=0).fit(X, y)
     threshold = np.array(
         [cuts[f][c] if f >= 0 else 0.0 for f, c in zip(feature, code, strict=True)]
@@ -130,14 +138,16 @@ def test_binned_tree_equals_an_exact_one_when_bins_hold_all_values(rng, depth, l
 
 def test_many_values_are_cut_at_quantiles(rng) -> None:
     column = rng.lognormal(size=(5000, 1))
-    codes, cuts = bin_columns(column)
+    codes, cuts = tree_path._bin_columns(column)
     assert len(cuts[0]) <= 255
     counts = np.bincount(codes[0])
     assert counts.max() < 3 * 5000 / 256
     for c in (0, 100, 200):
         np.testing.assert_array_equal(codes[0] <= c, column.ravel() <= cuts[0][c])
     thin = sparse.csr_matrix(np.where(column > 1, column, 0))
-    np.testing.assert_array_equal(bin_columns(thin)[0], bin_columns(thin.toarray())[0])
+    np.testing.assert_array_equal(
+        tree_path._bin_columns(thin)[0], tree_path._bin_columns(thin.toarray())[0]
+    )
 
 
 def test_a_part_of_many_rows_keeps_the_rarer_class(rng) -> None:
@@ -148,6 +158,12 @@ def test_a_part_of_many_rows_keeps_the_rarer_class(rng) -> None:
     assert positive[sample_rows(positive, np.arange(1000), 80, 0)].sum() == 40
     assert (~positive)[sample_rows(~positive, np.arange(1000), 80, 0)].sum() == 40
     assert len(sample_rows(positive, np.arange(50), 200, 0)) == 50
+
+
+def test_never_more_folds_than_rows_of_the_rarer_class() -> None:
+    few = tree_path._capped_folds(np.array([True, True] + [False] * 9), 5, 0)
+    assert set(few[:2]) == {0, 1}
+    assert (tree_path._capped_folds(np.array([True] + [False] * 9), 5, 0) == -1).all()
 
 
 def test_smote_balances_each_side_and_says_how(rng) -> None:
@@ -167,7 +183,7 @@ def test_smote_balances_each_side_and_says_how(rng) -> None:
 
 
 def test_many_rare_rows_are_balanced_in_blocks(rng, monkeypatch) -> None:
-    monkeypatch.setattr("toprank.margin.path_tree._MINORITY_BLOCK", 40)
+    monkeypatch.setattr("toprank.margin.tree_path._MINORITY_BLOCK", 40)
     X, y = rare(rng, 1000, share=0.3)
     rows, labels, _ = oversample(X, y == 1, 5, 0)
     assert labels.mean() == pytest.approx(0.5, abs=0.01)
@@ -240,16 +256,16 @@ def test_product_is_every_column_times_every_edge(rng) -> None:
 
 
 @pytest.mark.parametrize("products", [False, True])
-def test_columns_are_put_side_by_side_in_parts(rng, products, monkeypatch) -> None:
+def test_columns_are_stacked_in_parts(rng, products, monkeypatch) -> None:
     X = np.where(rng.random((50, 3)) < 0.3, 0.0, rng.normal(size=(50, 3)))
     path = sparse.random_array((50, 4), density=0.4, format="csr", rng=rng)
     expected = [X, path.toarray()]
     if products:
         expected.append((expected[1][:, :, None] * X[:, None, :]).reshape(50, -1))
     for block in (1 << 20, 21):  # all rows at once, and seven at a time
-        monkeypatch.setattr("toprank.margin._matrix._BLOCK", block)
+        monkeypatch.setattr("toprank.margin.matrices._BLOCK", block)
         for rows in (X, sparse.csr_matrix(X), X[:0]):
-            joined = side_by_side(rows, path[: rows.shape[0]], products)
+            joined = hstack_with_products(rows, path[: rows.shape[0]], products)
             np.testing.assert_array_equal(joined.toarray(), np.hstack(expected)[: rows.shape[0]])
             assert joined.indices.dtype == np.int32
             assert joined.has_canonical_format
@@ -301,7 +317,7 @@ def test_new_rows_are_the_mean_over_trees(rng) -> None:
     gram = new @ new.T
     single = np.zeros_like(gram)
     for k, tree in enumerate(embedding.trees_):
-        scaled = embedding.scaling_.apply(X)
+        scaled = scale_rows(embedding.scaler_, X)
         rows = np.column_stack((scaled, scaled @ embedding.score_coef_[k]))
         path = paths(tree, rows, frugal=False).toarray()
         single += path @ path.T / 4
@@ -365,11 +381,11 @@ def test_seeds_threads_and_draws(rng) -> None:
 def test_errors(rng) -> None:
     X, y = rare(rng, 60)
     for parameters, message in (
-        ({"output": "sum"}, "output must be"),
-        ({"n_folds": 1}, "n_folds must be"),
-        ({"max_depth": 0}, "max_depth must be"),
-        ({"smote_neighbors": 0}, "smote_neighbors must be"),
-        ({"penalty": 0}, "penalty must be"),
+        ({"output": "sum"}, "'output' parameter of TreePathEmbedding must be.*spectral"),
+        ({"n_folds": 1}, "'n_folds' parameter of TreePathEmbedding must be"),
+        ({"max_depth": 0}, "'max_depth' parameter of TreePathEmbedding must be"),
+        ({"smote_neighbors": 0}, "'smote_neighbors' parameter of TreePathEmbedding must be"),
+        ({"penalty": 0}, "'penalty' parameter of TreePathEmbedding must be"),
     ):
         with pytest.raises(ValueError, match=message):
             TreePathEmbedding(**parameters).fit(X, y)

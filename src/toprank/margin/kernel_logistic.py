@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from toprank.margin._linear import KernelRanker
-from toprank.margin._matrix import (
-    EXPLICIT_COLUMNS,
-    column_block,
+from toprank.docstrings import fill_docstring
+from toprank.margin.base import KernelRanker
+from toprank.margin.matrices import (
+    SERIAL,
+    fit_threads,
+    newton_direction,
     product,
-    row_blocks,
-    solve_positive,
     transposed_product,
+    weighted_gram,
 )
+from toprank.parallel import ThreadPool
 from toprank.progress import progress
 
-__all__ = ["KernelLogisticRanker", "fit_logistic"]
+__all__ = ["KernelLogisticRanker", "LogisticProblem", "fit_logistic"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
 
 
+@fill_docstring
 class KernelLogisticRanker(KernelRanker):
     r"""Rank by the log-odds of a kernel logistic regression.
 
@@ -44,43 +46,24 @@ class KernelLogisticRanker(KernelRanker):
         "linear" is plain logistic regression.
     C : float, default=1.0
         Multiplies the sum of the losses.
-    gamma : float or "scale", default="scale"
-        Width of the kernel; "scale" is one over the summed variance of the columns.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the polynomial kernel.
-    n_components : int, default=256
-        Landmarks of the Nyström features, half of them positives where there are enough.
-    exact_rows : int, default=1000
-        Up to this many distinct rows the kernel is exact.
-    scale : bool, default=True
-        Divide each column by its standard deviation (and centre it, if the data is dense) first.
+    %(kernel_features)s
+    %(scale)s
     tol : float, default=1e-8
         Norm of the gradient, relative to the one at the start, at which to stop.
     max_iter : int, default=200
         Most Newton steps.
-    n_jobs : int or None, default=None
-        Threads of the linear algebra: None is one, -1 all cores.
-    random_state : int, RandomState or None, default=None
-        Draws the landmarks.
-    verbose : int, default=0
-        Above 0, shows the progress.
+    %(n_jobs)s
+    %(random_state)s
+    %(verbose)s
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_columns,)
-        With the linear kernel: coefficients on the scale of the data as given.
-    expansion_ : KernelExpansion
-        With another kernel: landmarks and their coefficients.
+    %(kernel_model)s
     gradient_norm_ : float
         Norm of the gradient at the end, relative to the one at the start.
     n_iter_ : int
         Newton steps taken.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -127,34 +110,30 @@ class KernelLogisticRanker(KernelRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticRanker:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array, sparse matrix or table of shape (n_rows, n_columns)
-        y : array of shape (n_rows,)
-            Two labels; the greater one is the positive class.
-        sample_weight : array of shape (n_rows,), optional
-            A weight of 2 is the row twice, of 0 the row absent.
+        %(sparse_X)s
+        %(y)s
+        %(sample_weight)s
 
         Returns
         -------
         self : KernelLogisticRanker
         """
-        if not self.C > 0:
-            raise ValueError(f"C must be above 0, got {self.C!r}")
         data = self._check_training(X, y, sample_weight)
-        with self._threads(), progress(None, "logistic", enabled=self.verbose) as advance:
+        with (
+            fit_threads(self.n_jobs) as pool,
+            progress(None, "logistic", enabled=self.verbose) as advance,
+        ):
             space = self._feature_space(data)
-            fitted = fit_logistic(
-                space.transform(data.X),
-                data.y,
-                self.C * data.weights,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                advance=advance,
+            problem = LogisticProblem(
+                space.transform(data.X, pool), data.y, self.C * data.weights, pool
             )
+            fitted = fit_logistic(problem, tol=self.tol, max_iter=self.max_iter, advance=advance)
             if fitted.gradient_norm > self.tol:
                 warnings.warn(
                     f"KernelLogisticRanker stopped after {fitted.n_iter} steps with a relative "
@@ -170,6 +149,9 @@ class KernelLogisticRanker(KernelRanker):
         return self
 
 
+# -- Newton's method ---------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class LogisticFit:
     """Coefficients and intercept, with the relative gradient norm that certifies them."""
@@ -180,139 +162,130 @@ class LogisticFit:
     n_iter: int
 
 
+@dataclass(frozen=True)
+class _Point:
+    """A point (v, b) as one vector `theta`, with the scores Xv + b, the value and the gradient there."""
+
+    theta: np.ndarray
+    scores: np.ndarray
+    value: float
+    gradient: np.ndarray
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.gradient))
+
+
+@dataclass(frozen=True)
+class LogisticProblem:
+    """|v|²/2 + sum of weight·log(1 + exp(-s·(Xv + b))), s = 1 where y is 1 and -1 elsewhere."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+    pool: ThreadPool = SERIAL
+
+    @property
+    def positive_share(self) -> float:
+        return float(self.weight @ self.y) / self.weight.sum()
+
+    def evaluate(self, theta: np.ndarray, scores: np.ndarray | None = None) -> _Point:
+        """Return value and gradient at a point; its scores save a product if they are known."""
+        v, b = theta[:-1], theta[-1]
+        if scores is None:
+            scores = product(self.X, v) + b
+        losses = np.logaddexp(0.0, scores) - self.y * scores
+        value = 0.5 * float(v @ v) + float(self.weight @ losses)
+        by_score = self.weight * (expit(scores) - self.y)
+        gradient = np.append(v + transposed_product(self.X, by_score), by_score.sum())
+        return _Point(theta, scores, value, gradient)
+
+    def first_gradient_norm(self) -> float:
+        """Return the norm of the gradient at zero coefficients and the best intercept."""
+        by_score = self.weight * (self.positive_share - self.y)
+        return float(np.linalg.norm(transposed_product(self.X, by_score))) or 1.0
+
+    def direction(self, point: _Point, scale: float) -> np.ndarray:
+        """Solve Hessian · direction = -gradient."""
+        chance = expit(point.scores)
+        curvature = self.weight * chance * (1.0 - chance)
+
+        def hessian() -> np.ndarray:
+            size = len(point.theta)
+            out = np.empty((size, size))
+            out[:-1, :-1] = weighted_gram(self.X, curvature, self.pool)
+            out[:-1, -1] = out[-1, :-1] = transposed_product(self.X, curvature)
+            out[np.arange(size - 1), np.arange(size - 1)] += 1.0
+            out[-1, -1] = max(float(curvature.sum()), 1e-300)
+            return out
+
+        def hessian_product(step: np.ndarray) -> np.ndarray:
+            moved = curvature * (product(self.X, step[:-1]) + step[-1])
+            return np.append(step[:-1] + transposed_product(self.X, moved), moved.sum())
+
+        rtol = min(0.1, np.sqrt(point.norm / scale))
+        return newton_direction(point.gradient, hessian, hessian_product, rtol)
+
+    def line_search(self, point: _Point, direction: np.ndarray) -> _Point | None:
+        """Take the longest step 1, 1/2, 1/4, ... that lowers the objective, or None."""
+        downhill = float(point.gradient @ direction)
+        if not downhill < 0:
+            return None
+        shift = product(self.X, direction[:-1]) + direction[-1]
+        length, slack = 1.0, 1e-14 * abs(point.value)
+        for _ in range(40):
+            moved = self.evaluate(point.theta + length * direction, point.scores + length * shift)
+            lowered = moved.value <= point.value + 1e-4 * length * downhill
+            if lowered or (moved.norm < point.norm and moved.value <= point.value + slack):
+                return moved
+            length *= 0.5
+        return None
+
+
 def fit_logistic(
-    X: Any,
-    y: np.ndarray,
-    weight: np.ndarray,
+    problem: LogisticProblem,
     *,
     tol: float = 1e-8,
     max_iter: int = 200,
-    start: np.ndarray | None = None,
     advance: Callable[[], None] | None = None,
 ) -> LogisticFit:
-    """Minimise |v|²/2 + sum of weight·log(1 + exp(-s·(Xv + b))) over (v, b) by Newton's method.
+    """Minimise over (v, b) until the gradient is `tol` times that at the start.
 
     Examples
     --------
     >>> import numpy as np
-    >>> fitted = fit_logistic(np.array([[-1.0], [1.0]]), np.array([0.0, 1.0]), np.ones(2))
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([0.0, 1.0])
+    >>> fitted = fit_logistic(LogisticProblem(X, y, np.ones(2)))
     >>> bool(np.isclose(fitted.coefficients[0], 2 / (1 + np.exp(fitted.coefficients[0]))))
     True
     """
-    if start is None:
-        start = _first_guess(X, y, weight)
-    v, b = start[:-1], start[-1]
-    scores = product(X, v)
-    value, gradient = _objective(X, y, weight, v, b, scores)
-    scale = _start_norm(X, y, weight)
+    point = problem.evaluate(_first_guess(problem))
+    scale = problem.first_gradient_norm()
     iteration = 0
-    while iteration < max_iter and np.linalg.norm(gradient) > tol * scale:
+    while iteration < max_iter and point.norm > tol * scale:
         iteration += 1
-        step = _newton_step(X, y, weight, scores + b, gradient, scale)
-        shift = product(X, step[:-1])
-        moved = _search(X, y, weight, (v, b, scores, value, gradient), step, shift)
+        moved = problem.line_search(point, problem.direction(point, scale))
         if advance is not None:
             advance()
         if moved is None:
             break  # rounding errors leave no further descent
-        v, b, scores, value, gradient = moved
-    norm = float(np.linalg.norm(gradient)) / scale
-    return LogisticFit(v, float(b), norm, iteration)
+        point = moved
+    return LogisticFit(point.theta[:-1], float(point.theta[-1]), point.norm / scale, iteration)
 
 
-def _first_guess(X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Zero coefficients and the log-odds; for many rows the rough optimum of a part of them."""
-    positive = float(weight @ y)
-    guess = np.zeros(X.shape[1] + 1)
-    guess[-1] = np.log(positive / (weight.sum() - positive))
-    if X.shape[0] < _LARGE:
+def _first_guess(problem: LogisticProblem) -> np.ndarray:
+    """Return zeros and the log-odds; for many rows the rough optimum of a part of them."""
+    y, weight = problem.y, problem.weight
+    share = problem.positive_share
+    guess = np.zeros(problem.X.shape[1] + 1)
+    guess[-1] = np.log(share / (1.0 - share))
+    if len(y) < _LARGE:
         return guess
     size = min(len(y) // _SAMPLE, _GUESS_ROWS)
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:size])
     if len(np.unique(y[rows])) < 2:
         return guess
-    share = weight.sum() / weight[rows].sum()
-    rough = fit_logistic(X[rows], y[rows], share * weight[rows], tol=1e-3, max_iter=30)
+    drawn_weight = weight[rows] * (weight.sum() / weight[rows].sum())
+    part = replace(problem, X=problem.X[rows], y=y[rows], weight=drawn_weight)
+    rough = fit_logistic(part, tol=1e-3, max_iter=30)
     return np.append(rough.coefficients, rough.intercept)
-
-
-def _start_norm(X: Any, y: np.ndarray, weight: np.ndarray) -> float:
-    """Norm of the gradient at zero coefficients and the best intercept."""
-    share = float(weight @ y) / weight.sum()
-    return float(np.linalg.norm(transposed_product(X, weight * (share - y)))) or 1.0
-
-
-def _objective(
-    X: Any, y: np.ndarray, weight: np.ndarray, v: np.ndarray, b: float, scores: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Value and gradient at (v, b), whose scores Xv are given."""
-    margin = scores + b
-    value = 0.5 * float(v @ v) + float(weight @ (np.logaddexp(0.0, margin) - y * margin))
-    slope = weight * (expit(margin) - y)
-    return value, np.append(v + transposed_product(X, slope), slope.sum())
-
-
-def _newton_step(
-    X: Any,
-    y: np.ndarray,
-    weight: np.ndarray,
-    margin: np.ndarray,
-    gradient: np.ndarray,
-    scale: float,
-) -> np.ndarray:
-    """Solve Hessian·step = -gradient, by Cholesky or, for many columns, conjugate gradients."""
-    chance = expit(margin)
-    curvature = weight * chance * (1.0 - chance)
-    size = X.shape[1] + 1
-    corner = max(float(curvature.sum()), 1e-300)
-    if size <= EXPLICIT_COLUMNS + 1:
-        hessian = np.empty((size, size))
-        hessian[:-1, :-1] = _weighted_gram(X, curvature)
-        hessian[:-1, -1] = hessian[-1, :-1] = transposed_product(X, curvature)
-        hessian[np.arange(size - 1), np.arange(size - 1)] += 1.0
-        hessian[-1, -1] = corner
-        return solve_positive(hessian, -gradient)
-
-    def times(step: np.ndarray) -> np.ndarray:
-        step = step.ravel()
-        moved = curvature * (product(X, step[:-1]) + step[-1])
-        return np.append(step[:-1] + transposed_product(X, moved), moved.sum())
-
-    rtol = min(0.1, np.sqrt(np.linalg.norm(gradient) / scale))
-    operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
-    return cg(operator, -gradient, rtol=max(rtol, 1e-8), maxiter=500)[0]
-
-
-def _weighted_gram(X: Any, weight: np.ndarray) -> np.ndarray:
-    """X' diag(weight) X, a block of rows at a time."""
-    out = np.zeros((X.shape[1], X.shape[1]))
-    for block in row_blocks(X):
-        rows = column_block(X[block], 0, X.shape[1])
-        out += rows.T @ (weight[block, None] * rows)
-    return out
-
-
-def _search(
-    X: Any,
-    y: np.ndarray,
-    weight: np.ndarray,
-    at: tuple[np.ndarray, float, np.ndarray, float, np.ndarray],
-    step: np.ndarray,
-    shift: np.ndarray,
-) -> tuple[np.ndarray, float, np.ndarray, float, np.ndarray] | None:
-    """The longest step 1, 1/2, 1/4, ... that lowers the objective, or None."""
-    v, b, scores, value, gradient = at
-    downhill = float(gradient @ step)
-    if not downhill < 0:
-        return None
-    length, slack = 1.0, 1e-14 * abs(value)
-    for _ in range(40):
-        moved_v, moved_b = v + length * step[:-1], b + length * step[-1]
-        moved_scores = scores + length * shift
-        moved_value, moved_gradient = _objective(X, y, weight, moved_v, moved_b, moved_scores)
-        shrunk = np.linalg.norm(moved_gradient) < np.linalg.norm(gradient)
-        lowered = moved_value <= value + 1e-4 * length * downhill
-        if lowered or (shrunk and moved_value <= value + slack):
-            return moved_v, moved_b, moved_scores, moved_value, moved_gradient
-        length *= 0.5
-    return None

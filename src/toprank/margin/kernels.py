@@ -18,11 +18,21 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.metrics import pairwise
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from toprank.margin.scaling import Scaling, column_moments
+from toprank.base import TrainingData
+from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows, to_dense
+from toprank.parallel import ThreadPool
 
-__all__ = ["KERNELS", "KernelExpansion", "KernelFunction", "KernelMap", "choose_landmarks"]
+__all__ = [
+    "KERNELS",
+    "KernelExpansion",
+    "KernelFunction",
+    "KernelMap",
+    "KernelParameters",
+    "choose_landmarks",
+]
 
 _ROWS_AT_A_TIME = 4096
 _DOUBLE_LIMIT = 1 << 25  # numbers beyond which features are kept in single precision
@@ -32,7 +42,7 @@ _EIGENVALUE_CUT = 1e-11
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "rbf": lambda a, b, gamma, degree, coef0: pairwise.rbf_kernel(a, b, gamma=gamma),
     "laplacian": lambda a, b, gamma, degree, coef0: pairwise.laplacian_kernel(
-        _dense(a), b, gamma=gamma
+        to_dense(a), b, gamma=gamma
     ),
     "poly": lambda a, b, gamma, degree, coef0: pairwise.polynomial_kernel(
         a, b, gamma=gamma, degree=degree, coef0=coef0
@@ -42,14 +52,27 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
 
 
 @dataclass(frozen=True)
+class KernelParameters:
+    """A kernel as it is asked for (see `RankSVM` for the parameters)."""
+
+    kernel: str = "rbf"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    n_components: int = 256
+    exact_rows: int = 1000
+
+
+@dataclass(frozen=True)
 class KernelFunction:
     """A kernel with its parameters fixed, on scaled columns.
 
     Examples
     --------
     >>> import numpy as np
-    >>> scaling = Scaling(np.zeros(1), np.ones(1))
-    >>> kernel = KernelFunction("rbf", 0.5, 3, 1.0, scaling)
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> scaler = StandardScaler().fit([[-1.0], [1.0]])
+    >>> kernel = KernelFunction("rbf", 0.5, 3, 1.0, scaler)
     >>> kernel(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(4).tolist()
     [[1.0], [0.1353]]
     """
@@ -58,11 +81,11 @@ class KernelFunction:
     gamma: float
     degree: int
     coef0: float
-    scaling: Scaling
+    scaler: StandardScaler
 
     def __call__(self, X: Any, landmarks: np.ndarray) -> np.ndarray:
-        """Kernel values of unscaled rows `X` with scaled `landmarks`."""
-        rows = self.scaling.apply(X)
+        """Return the kernel values of unscaled rows `X` with scaled `landmarks`."""
+        rows = scale_rows(self.scaler, X)
         return KERNELS[self.name](rows, landmarks, self.gamma, self.degree, self.coef0)
 
 
@@ -75,11 +98,8 @@ class KernelExpansion:
     dual_coef: np.ndarray
 
     def score(self, X: Any) -> np.ndarray:
-        """Scores of unscaled rows, a block at a time."""
-        parts = [
-            self.function(X[start : start + _ROWS_AT_A_TIME], self.landmarks) @ self.dual_coef
-            for start in range(0, X.shape[0], _ROWS_AT_A_TIME)
-        ]
+        """Score unscaled rows, a block at a time."""
+        parts = [self.function(X[block], self.landmarks) @ self.dual_coef for block in _blocks(X)]
         return np.concatenate(parts)
 
 
@@ -103,58 +123,80 @@ class KernelMap:
     @classmethod
     def of(
         cls,
-        X: Any,
-        positive: np.ndarray,
-        sample_weight: np.ndarray | None,
-        scaling: Scaling,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_components: int = 256,
-        exact_rows: int = 1000,
-        random_state: Any = None,
+        data: TrainingData,
+        scaler: StandardScaler,
+        parameters: KernelParameters,
+        seed: Any = None,
     ) -> KernelMap:
-        """Learn the map from unscaled rows.
+        """Learn the map from unscaled rows; `seed` draws the landmarks.
 
         Examples
         --------
         >>> import numpy as np
         >>> X = np.array([[0.0], [1.0], [3.0]])
-        >>> kernel_map = KernelMap.of(X, X[:, 0] > 2, None, Scaling.of(X), gamma=0.5)
+        >>> data, scaler = TrainingData(X, np.array([0, 0, 1]), None, None), fit_scaler(X)
+        >>> kernel_map = KernelMap.of(data, scaler, KernelParameters(gamma=0.5))
         >>> features = kernel_map.transform(X)
-        >>> exact = kernel_map.function(X, Scaling.of(X).apply(X))
+        >>> exact = kernel_map.function(X, scale_rows(scaler, X))
         >>> bool(np.allclose(features @ features.T, exact))
         True
         """
-        if kernel not in KERNELS:
-            raise ValueError(f"unknown kernel {kernel!r}; known: {', '.join(KERNELS)}")
-        width = _check_gamma(gamma, X, sample_weight, scaling)
-        function = KernelFunction(kernel, width, int(degree), float(coef0), scaling)
-        chosen = choose_landmarks(
-            X, positive, n_components=n_components, exact_rows=exact_rows, random_state=random_state
+        function = KernelFunction(
+            parameters.kernel,
+            _kernel_width(parameters.gamma, data, scaler),
+            int(parameters.degree),
+            float(parameters.coef0),
+            scaler,
         )
-        landmarks = _dense(scaling.apply(X[chosen]))
-        values, vectors = linalg.eigh(function(X[chosen], landmarks))
+        chosen = choose_landmarks(
+            data.X,
+            data.y > 0,
+            n_components=parameters.n_components,
+            exact_rows=parameters.exact_rows,
+            random_state=seed,
+        )
+        landmarks = to_dense(scale_rows(scaler, data.X[chosen]))
+        values, vectors = linalg.eigh(function(data.X[chosen], landmarks))
         kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
         if not kept.any():
-            raise ValueError(f"the {kernel} kernel is zero on all rows; choose another kernel")
+            raise ValueError(
+                f"the {parameters.kernel} kernel is zero on all rows; choose another kernel"
+            )
         return cls(function, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Features of unscaled rows, in single precision when they are many."""
+    def transform(self, X: Any, pool: ThreadPool = SERIAL) -> np.ndarray:
+        """Return the features of unscaled rows, in single precision when they are many."""
         n_rows, n_features = X.shape[0], self.projection.shape[1]
         single = n_rows * n_features > _DOUBLE_LIMIT
         out = np.empty((n_rows, n_features), np.float32 if single else np.float64)
-        for start in range(0, n_rows, _ROWS_AT_A_TIME):
-            block = slice(start, start + _ROWS_AT_A_TIME)
+
+        def fill(block: slice) -> None:
             out[block] = self.function(X[block], self.landmarks) @ self.projection
+
+        pool.map(fill, _blocks(X))
         return out
 
     def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
-        """The kernel expansion of a linear model on the features."""
+        """Return the kernel expansion of a linear model on the features."""
         return KernelExpansion(self.function, self.landmarks, self.projection @ coefficients)
+
+
+def _blocks(X: Any) -> list[slice]:
+    """Return slices of the rows whose kernel values are computed at a time."""
+    starts = range(0, X.shape[0], _ROWS_AT_A_TIME)
+    return [slice(start, start + _ROWS_AT_A_TIME) for start in starts]
+
+
+def _kernel_width(gamma: float | str, data: TrainingData, scaler: StandardScaler) -> float:
+    """Return gamma; "scale" is one over the summed variance of the scaled columns."""
+    if gamma != "scale":
+        return float(gamma)
+    if scaler.with_std:
+        variance = scaler.var_ / scaler.scale_**2
+    else:
+        variance = fit_scaler(data.X, data.sample_weight).var_
+    total = float(variance.sum())
+    return 1.0 / total if total > 0 else 1.0
 
 
 def choose_landmarks(
@@ -165,7 +207,7 @@ def choose_landmarks(
     exact_rows: int = 1000,
     random_state: Any = None,
 ) -> np.ndarray:
-    """Row indices of the landmarks: all distinct rows if they are few, else a balanced draw.
+    """Return the row numbers of the landmarks: all distinct rows if they are few, or a balanced draw.
 
     Examples
     --------
@@ -174,8 +216,6 @@ def choose_landmarks(
     >>> len(choose_landmarks(X, np.array([True, False, True, False])))
     3
     """
-    if n_components < 1 or exact_rows < 0:
-        raise ValueError("n_components must be at least 1 and exact_rows at least 0")
     keys = _row_keys(X, check_random_state(random_state))
     distinct, first = np.unique(keys, return_index=True)
     if len(distinct) <= max(exact_rows, n_components):
@@ -188,22 +228,8 @@ def choose_landmarks(
     return chosen[np.unique(keys[chosen], return_index=True)[1]]
 
 
-def _check_gamma(
-    gamma: float | str, X: Any, sample_weight: np.ndarray | None, scaling: Scaling
-) -> float:
-    """The kernel's width; "scale" is one over the summed variance of the scaled columns."""
-    if isinstance(gamma, str):
-        if gamma != "scale":
-            raise ValueError(f"gamma must be a positive number or 'scale', got {gamma!r}")
-        total = float((column_moments(X, sample_weight)[1] / scaling.spread**2).sum())
-        return 1.0 / total if total > 0 else 1.0
-    if not gamma > 0:
-        raise ValueError(f"gamma must be a positive number or 'scale', got {gamma!r}")
-    return float(gamma)
-
-
 def _row_keys(X: Any, random: np.random.RandomState) -> np.ndarray:
-    """A 64-bit hash of each row's contents; equal rows have equal keys, zeros count for nothing."""
+    """Return a 64-bit hash of each row; equal rows have equal keys, zeros count for nothing."""
     salt = random.randint(0, 1 << 62, size=X.shape[1], dtype=np.int64).astype(np.uint64)
     if sparse.issparse(X):
         mixed = _mix(X.data.astype(np.float64).view(np.uint64) ^ salt[X.indices])
@@ -218,11 +244,7 @@ def _row_keys(X: Any, random: np.random.RandomState) -> np.ndarray:
 
 
 def _mix(bits: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele, Lea & Flood, 2014)."""
+    """Mix the bits by the finaliser of SplitMix64 (Steele, Lea & Flood, 2014)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sparse.issparse(matrix) else matrix

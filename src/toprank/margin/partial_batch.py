@@ -2,34 +2,63 @@
 
     F(w) = D(X w) + strength/2 |w|^2
 
-with D of `partial_loss`. For a range [0, b] this is convex and solved with a certificate. For [a, b] the
-concave-convex procedure of Yuille & Rangarajan (2003) is used: with
-(b - a) D[a, b] = b D[0, b] - a D[0, a], the second term is replaced by its tangent and the convex problem
-left is solved; every round lowers F. A direct L-BFGS descent goes first, since it comes near the same
-point at a fraction of the cost.
+with D of `partial_loss`. The chapter has four parts:
 
-In a narrow range the negatives are the hardest ones, and where the classes overlap no linear score may
-put most positives above them. The convex loss is then smallest for scores that are all equal and says
-nothing about the order; the loss of a wider range gives the better partial AUC in the narrow one.
-`range_choice` finds the range to minimise over.
+1. Cutting planes. A convex H is known by its value and a subgradient at the points asked for. Each answer
+   is a plane below H; the highest of the planes, with the squared norm, is a model below F whose minimum is
+   a lower bound of the minimum of F (Teo et al. 2010, "Bundle methods for regularized risk minimization").
+   It is a small quadratic program in the weights of the planes, solved by Clarabel (Goulart & Chen 2024).
+2. Convex problems. The losses are sums over so many pairs that they are almost smooth: L-BFGS comes very
+   near the minimum in a few dozen steps. Its evaluations are planes too, so the bound is there at once, and
+   proximal bundle steps close what is left of the gap.
+3. Ranges. For [0, b] the problem is convex and solved with a certificate. For [a, b] the concave-convex
+   procedure of Yuille & Rangarajan (2003) is used: with (b - a) D[a, b] = b D[0, b] - a D[0, a], the second
+   term is replaced by its tangent and the convex problem left is solved; every round lowers F. A direct
+   L-BFGS descent goes first, since it comes near the same point at a fraction of the cost.
+4. The choice of the range. In a narrow range the negatives are the hardest ones, and where the classes
+   overlap no linear score may put most positives above them. The convex loss is then smallest for scores
+   that are all equal and says nothing about the order; the loss of a wider range gives the better partial
+   AUC in the narrow one. Candidates are [0, 1], [0, 1/2], [0, 1/4], ... down to [0, b], then [a, 1/2], ...
+   down to [a, b]; each is solved starting from the one before, and the one whose solutions do best on
+   held-out folds is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse
 
-from toprank.margin._matrix import product, transposed_product
-from toprank.margin.cutting_plane import Callback, Oracle, Planes, Solution, minimise
+from toprank.margin.base import Solution
+from toprank.margin.matrices import product, transposed_product
 from toprank.margin.partial_loss import PartialLoss
 
-__all__ = ["BatchOptions", "RangeSolution", "fit_range", "linear_oracle"]
+__all__ = [
+    "BatchOptions",
+    "Objective",
+    "Planes",
+    "candidate_ranges",
+    "choose_range",
+    "fit_range",
+    "linear_oracle",
+    "minimise",
+]
 
+Oracle = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Callback = Callable[[np.ndarray], bool]
+Measure = Callable[[np.ndarray, np.ndarray], float]
+
+_MOST_PLANES = 100
+_STEEPEST = 1e8  # a plane of an exploding loss far out tells nothing and spoils the program
+_FIRST_PULL = 10.0
+_GOOD_PART = 0.1
+_STEPS_PER_BOUND = 3
 _CONCAVE_ROUNDS = 30
+_QUICK_EVALUATIONS = 30
+_EQUAL_SCORES = 0.98  # share of the loss of equal scores above which a minimum is not trusted
 
 
 @dataclass(frozen=True)
@@ -48,6 +77,8 @@ class BatchOptions:
         For a > 0, whether L-BFGS on the loss itself goes before the concave-convex rounds.
     certify : bool
         Whether to go on after L-BFGS until the gap is closed.
+    smooth_steps : int
+        Most steps of L-BFGS before the planes take over; 0 for the planes alone.
     """
 
     strength: float
@@ -55,35 +86,227 @@ class BatchOptions:
     max_iter: int = 500
     direct: bool = True
     certify: bool = True
+    smooth_steps: int = 200
+
+
+# -- cutting planes ----------------------------------------------------------------------------------
+
+
+class Planes:
+    """The planes below a convex function that its evaluations have given."""
+
+    def __init__(self, n_features: int) -> None:
+        self.gradients = np.empty((0, n_features))
+        self.heights = np.empty(0)
+        self.gram = np.empty((0, 0))
+
+    def add(self, w: np.ndarray, value: float, gradient: np.ndarray) -> None:
+        """Add the plane value + gradient . (v - w)."""
+        n = len(self.heights)
+        gram = np.empty((n + 1, n + 1))
+        gram[:n, :n] = self.gram
+        gram[n, :n] = gram[:n, n] = self.gradients @ gradient
+        gram[n, n] = gradient @ gradient
+        self.gram = gram
+        self.gradients = np.vstack((self.gradients, gradient))
+        self.heights = np.append(self.heights, value - gradient @ w)
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Forget all planes but the chosen ones."""
+        self.gradients = self.gradients[chosen]
+        self.heights = self.heights[chosen]
+        self.gram = self.gram[np.ix_(chosen, chosen)]
+
+    def lowest(
+        self, strength: float, scale: float = 1.0, linear: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Minimise the model; return the point and the lower bound.
+
+        With weights x of the planes (x >= 0, sum 1), the minimising w is
+        -(scale * x @ gradients + linear)/strength, and the bound is the value of the dual at x.
+        """
+        heights = scale * self.heights
+        if linear is not None:
+            heights = heights - (scale / strength) * (self.gradients @ linear)
+        shares = _simplex_program((scale**2 / strength) * self.gram, heights)
+        if len(shares) > _MOST_PLANES:
+            chosen = np.sort(np.argsort(-shares, kind="stable")[: _MOST_PLANES * 2 // 3])
+            self.keep(chosen)
+            shares = shares[chosen] / shares[chosen].sum()
+        gradient = scale * (shares @ self.gradients)
+        if linear is not None:
+            gradient = gradient + linear
+        bound = scale * (shares @ self.heights) - gradient @ gradient / (2.0 * strength)
+        return -gradient / strength, float(bound)
+
+
+def _simplex_program(quadratic: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """Maximise gain . x - x' quadratic x / 2 over x >= 0 with sum 1."""
+    import clarabel
+
+    n = len(gain)
+    if n == 1:
+        return np.ones(1)
+    unit = max(float(np.abs(gain).max()), float(np.abs(quadratic).max()), 1e-300)
+    constraints = sparse.vstack((np.ones((1, n)), -sparse.eye_array(n)), format="csc")
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    answer = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(quadratic / unit)),
+        -gain / unit,
+        sparse.csc_matrix(constraints),
+        np.concatenate(([1.0], np.zeros(n))),
+        [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)],
+        settings,
+    ).solve()
+    # any point of the simplex gives a valid bound, so an inexact answer is still an answer
+    shares = np.maximum(np.nan_to_num(np.asarray(answer.x)), 0.0)
+    total = shares.sum()
+    return shares / total if total > 0 else np.full(n, 1.0 / n)
+
+
+# -- convex problems ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class RangeSolution:
-    """Coefficients learnt for a range.
+class Objective:
+    """F(w) = strength/2 |w|^2 + scale * H(w) + linear . w, with `oracle` giving H and a subgradient."""
 
-    Attributes
-    ----------
-    w : ndarray
-        Coefficients.
-    fpr : tuple (a, b)
-        The range they were learnt for.
-    loss : float
-        D at the coefficients.
-    objective : float
-        D plus the squared norm.
-    gap : float
-        Certified bound on what is left to gain, as a share of the objective; for a > 0 that of the
-        last convex problem.
-    n_evaluations : int
-        How often the loss was computed.
+    oracle: Oracle
+    strength: float
+    scale: float = 1.0
+    linear: np.ndarray | None = None
+
+    def total(self, w: np.ndarray, value: float) -> float:
+        """Return F at `w`, where H or its model is `value`."""
+        extra = 0.0 if self.linear is None else float(self.linear @ w)
+        return self.scale * value + 0.5 * self.strength * float(w @ w) + extra
+
+    def gradient(self, w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient of F at `w`, where that of H is given."""
+        out = self.scale * gradient + self.strength * w
+        return out if self.linear is None else out + self.linear
+
+
+class _Search:
+    """An objective, the planes its evaluations give, and the best point so far."""
+
+    def __init__(self, objective: Objective, planes: Planes | None) -> None:
+        self.objective, self.planes = objective, planes
+        self.value, self.w, self.n_evaluations = np.inf, np.empty(0), 0
+
+    def __call__(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.objective.oracle(w)
+        self.n_evaluations += 1
+        gentle = value < _STEEPEST and np.abs(gradient).max() < _STEEPEST
+        if gentle and self.planes is not None:
+            self.planes.add(w, value, gradient)
+        total = self.objective.total(w, value)
+        if total < self.value:
+            self.value, self.w = total, w.copy()
+        return total, self.objective.gradient(w, gradient)
+
+    def lowest(self, pull: float = 0.0) -> tuple[np.ndarray, float]:
+        """Minimise the model, with pull/2 |w - best|^2 added."""
+        assert self.planes is not None
+        linear = self.objective.linear
+        if pull > 0.0:
+            linear = -pull * self.w if linear is None else linear - pull * self.w
+        return self.planes.lowest(self.objective.strength + pull, self.objective.scale, linear)
+
+    def model(self, w: np.ndarray) -> float:
+        """Return the model at a point: the highest plane, and the terms that are exact."""
+        assert self.planes is not None
+        return self.objective.total(
+            w, float((self.planes.gradients @ w + self.planes.heights).max())
+        )
+
+
+def minimise(
+    objective: Objective,
+    start: np.ndarray,
+    options: BatchOptions,
+    planes: Planes | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise an objective with a convex H.
+
+    `planes` are planes below H that are known already; new ones are added. `callback` is called with
+    the best point after every step and stops the search when it returns True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def absolute(w):  # H(w) = |w - 3|
+    ...     return float(np.abs(w - 3).sum()), np.sign(w - 3)
+    >>> found = minimise(Objective(absolute, 0.5), np.zeros(1), BatchOptions(0.5))
+    >>> round(float(found.coefficients[0]), 3), round(found.objective, 3)
+    (2.0, 2.0)
     """
+    planes = Planes(len(start)) if planes is None else planes
+    search = _Search(objective, planes if options.certify else None)
+    steps = min(options.smooth_steps, options.max_iter)
+    stopped = _lbfgs(search, start, steps, options.tol * 1e-4, callback)
+    bound = -np.inf
+    if options.certify and not stopped:
+        bound = _close_gap(search, options, callback)
+    return Solution(search.w, float(search.value), float(bound), search.n_evaluations)
 
-    w: np.ndarray
-    fpr: tuple[float, float]
-    loss: float
-    objective: float
-    gap: float
-    n_evaluations: int
+
+def _lbfgs(
+    search: _Search, start: np.ndarray, steps: int, ftol: float, callback: Callback | None
+) -> bool:
+    """Run L-BFGS from `start`; return whether the callback asked to stop."""
+    if steps < 2:
+        search(start)
+        return False
+    stopped = False
+
+    def report(w: np.ndarray) -> None:
+        nonlocal stopped
+        if callback is not None and callback(search.w):
+            stopped = True
+            raise StopIteration
+
+    options = {"maxiter": steps, "maxfun": steps, "maxcor": 20, "ftol": ftol, "gtol": 1e-10}
+    optimize.minimize(search, start, jac=True, method="L-BFGS-B", callback=report, options=options)
+    return stopped
+
+
+def _close_gap(search: _Search, options: BatchOptions, callback: Callback | None) -> float:
+    """Proximal bundle steps (Kiwiel 1990) until the bound is near; return the bound.
+
+    Each step minimises the model plus pull/2 |w - best|^2. The pull weakens after a step that
+    lowers the objective by a good part of what the model promised, and grows after one that does not.
+    """
+    strength = search.objective.strength
+    pull = _FIRST_PULL * strength
+    bound, step = -np.inf, 0
+    while True:
+        if step % _STEPS_PER_BOUND == 0 or search.n_evaluations >= options.max_iter:
+            bound = max(bound, search.lowest()[1])
+            if search.value - bound <= options.tol * abs(search.value):
+                return bound
+        if search.n_evaluations >= options.max_iter or not np.isfinite(search.value):
+            return bound
+        before, best = search.value, search.w
+        candidate = search.lowest(pull)[0]
+        promised = before - search.model(candidate)
+        value, _ = search(candidate)
+        if value <= before - _GOOD_PART * promised:
+            pull = max(pull / 2.0, 1e-2 * strength)
+        else:
+            pull = min(pull * 1.3, 1e6 * strength)
+        if np.array_equal(candidate, best):  # the model has nothing left to offer there
+            pull = max(pull / 10.0, 1e-2 * strength)
+        step += 1
+        if callback is not None and callback(search.w):
+            return bound
+
+
+# -- ranges ------------------------------------------------------------------------------------------
 
 
 def linear_oracle(X: Any, loss: Callable[[np.ndarray], tuple[float, np.ndarray]]) -> Oracle:
@@ -102,8 +325,10 @@ def fit_range(
     options: BatchOptions,
     start: np.ndarray | None = None,
     callback: Callback | None = None,
-) -> RangeSolution:
+) -> Solution:
     """Minimise D(X w) + strength/2 |w|^2 over the range of `loss`.
+
+    For a > 0 the bound is that of the last convex problem.
 
     Examples
     --------
@@ -111,35 +336,26 @@ def fit_range(
     >>> X = np.array([[2.0], [1.0], [0.0], [-1.0]])
     >>> loss = PartialLoss(np.array([True, False, True, False]), np.ones(4), (0.0, 1.0))
     >>> found = fit_range(X, loss, BatchOptions(strength=0.1))
-    >>> found.w.round(3).tolist(), round(found.loss, 3), found.gap < 1e-4
-    ([1.0], 0.5, True)
+    >>> found.coefficients.round(3).tolist(), round(found.objective, 3), found.relative_gap < 1e-4
+    ([1.0], 0.55, True)
     """
     if start is None:
         start = _first_point(X, loss, options)
-    low = loss.fpr[0]
-    if low == 0.0 or loss.structural:
-        oracle = linear_oracle(X, loss)
-        found = minimise(
-            oracle, Planes(X.shape[1]), start, options.strength,
-            tol=options.tol, max_iter=options.max_iter, certify=options.certify, callback=callback,
-        )  # fmt: skip
-    else:
-        found = _concave_convex(X, loss, options, start, callback)
-    penalty = 0.5 * options.strength * float(found.w @ found.w)
-    return RangeSolution(
-        found.w, loss.fpr, found.value - penalty, found.value, found.gap, found.n_evaluations
-    )
+    if loss.fpr[0] > 0.0 and not loss.structural:
+        return _concave_convex(X, loss, options, start, callback)
+    objective = Objective(linear_oracle(X, loss), options.strength)
+    return minimise(objective, start, options, callback=callback)
 
 
 def _first_point(X: Any, loss: PartialLoss, options: BatchOptions) -> np.ndarray:
-    """Where to start: 0 for the whole range, the minimiser for the whole range otherwise.
+    """Return where to start: 0 for the whole range, the minimiser for the whole range otherwise.
 
     At 0 all negatives are tied and the loss of a narrow range has a sharp kink there.
     """
     zero = np.zeros(X.shape[1])
     if loss.fpr == (0.0, 1.0) or loss.structural:
         return zero
-    return fit_range(X, loss.over((0.0, 1.0)), options, zero).w
+    return fit_range(X, loss.over((0.0, 1.0)), options, zero).coefficients
 
 
 def _concave_convex(
@@ -147,64 +363,89 @@ def _concave_convex(
 ) -> Solution:
     """Minimise the difference of convex functions that a range [a, b], a > 0, gives."""
     low, high = loss.fpr
-    oracle = linear_oracle(X, loss)
     outer = linear_oracle(X, loss.over((0.0, high)))
     inner = linear_oracle(X, loss.over((0.0, low)))
-    planes = Planes(X.shape[1])
-    w, value, n_evaluations = start, _objective(oracle, start, options.strength)[0], 1
-    if options.direct:
-        w, value, used = _descend(oracle, w, options, callback)
-        n_evaluations += used
-    gap = np.inf
-    for _ in range(_CONCAVE_ROUNDS if options.certify or not options.direct else 0):
-        if n_evaluations >= options.max_iter:
-            break
-        tangent = inner(w)[1]
-        found = minimise(
-            outer, planes, w, options.strength,
-            scale=high / (high - low), linear=-low / (high - low) * tangent,
-            tol=options.tol, max_iter=max(2, options.max_iter - n_evaluations), callback=callback,
-        )  # fmt: skip
-        n_evaluations += found.n_evaluations + 2
-        new_value = _objective(oracle, found.w, options.strength)[0]
-        gap = found.gap
-        gain = value - new_value
-        if gain > 0:
-            w, value = found.w, new_value
-        if gain <= options.tol * abs(value):
-            break
-    bound = value * (1.0 - gap) if np.isfinite(gap) else -np.inf
-    return Solution(w, value, bound, n_evaluations)
-
-
-def _objective(oracle: Oracle, w: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
-    value, slope = oracle(w)
-    return value + 0.5 * strength * float(w @ w), slope + strength * w
-
-
-def _descend(
-    oracle: Oracle, start: np.ndarray, options: BatchOptions, callback: Callback | None
-) -> tuple[np.ndarray, float, int]:
-    """L-BFGS on the objective itself; return the best point, its value and the evaluations."""
-    best: list[Any] = [np.inf, start]
-
-    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _objective(oracle, w, options.strength)
-        if value < best[0]:
-            best[:] = value, w.copy()
-        return value, gradient
-
-    def report(w: np.ndarray) -> None:
-        if callback is not None and callback(best[1]):
-            raise StopIteration
-
-    steps = max(2, options.max_iter // 2)
-    answer = optimize.minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        callback=report,
-        options={"maxiter": steps, "maxfun": steps, "maxcor": 20, "ftol": options.tol * 1e-3},
+    search = _Search(Objective(linear_oracle(X, loss), options.strength), None)
+    search(start)
+    stopped = options.direct and _lbfgs(
+        search, start, max(2, options.max_iter // 2), options.tol * 1e-3, callback
     )
-    return best[1], float(best[0]), int(answer.nfev)
+    n_evaluations, gap, planes = search.n_evaluations, np.inf, Planes(X.shape[1])
+    for _ in range(_CONCAVE_ROUNDS if options.certify or not options.direct else 0):
+        if stopped or n_evaluations >= options.max_iter:
+            break
+        before = search.value
+        tangent = -low / (high - low) * inner(search.w)[1]
+        convex = Objective(outer, options.strength, high / (high - low), tangent)
+        left = replace(options, certify=True, max_iter=max(2, options.max_iter - n_evaluations))
+        found = minimise(convex, search.w, left, planes, callback)
+        search(found.coefficients)
+        n_evaluations += found.n_iter + 2
+        gap, stopped = found.relative_gap, not np.isfinite(found.bound)
+        if before - search.value <= options.tol * abs(search.value):
+            break
+    bound = search.value * (1.0 - gap) if np.isfinite(gap) else -np.inf
+    return Solution(search.w, search.value, bound, n_evaluations)
+
+
+# -- the choice of the range -------------------------------------------------------------------------
+
+
+def candidate_ranges(fpr: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return the ranges to try, widest first.
+
+    Examples
+    --------
+    >>> candidate_ranges((0.1, 0.25))
+    [(0.0, 1.0), (0.0, 0.5), (0.0, 0.25), (0.1, 0.5), (0.1, 0.25)]
+    """
+    low, high = fpr
+    ends, end = [], 1.0
+    while end > 1.3 * high:
+        ends.append(end)
+        end /= 2.0
+    ends.append(high)
+    above = [(low, end) for end in ends if end < 1.0 or high == 1.0] if low > 0.0 else []
+    return [(0.0, end) for end in ends] + above
+
+
+def choose_range(
+    X: Any, loss: PartialLoss, options: BatchOptions, measure: Measure, folds: np.ndarray
+) -> tuple[tuple[float, float], np.ndarray]:
+    """Find the range whose minimiser does best on held-out folds, for the range of `loss` itself.
+
+    `measure(rows, scores)` is the quality of the scores of the rows with these numbers; with a single
+    fold, rows are judged by scores they were learnt on. Returns the range, and coefficients learnt from
+    all rows to a low accuracy, to start from.
+    """
+    ranges = candidate_ranges(loss.fpr)
+    quality = np.zeros(len(ranges))
+    n_folds = int(folds.max()) + 1
+    for fold in range(n_folds):
+        held_out = np.flatnonzero(folds == fold)
+        kept = held_out if n_folds == 1 else np.flatnonzero(folds != fold)
+        part = replace(loss, positive=loss.positive[kept], weight=loss.weight[kept])
+        for k, found in enumerate(_descent(X[kept], part, options, ranges)):
+            w = found.coefficients
+            reached = found.objective - 0.5 * options.strength * float(w @ w)
+            useful = k == 0 or reached < _EQUAL_SCORES * loss.at_zero
+            quality[k] += measure(held_out, product(X[held_out], w)) if useful else -np.inf
+    best = int(np.argmax(quality))
+    *_, found = _descent(X, loss, options, ranges[: best + 1])
+    return ranges[best], found.coefficients
+
+
+def _descent(
+    X: Any, loss: PartialLoss, options: BatchOptions, ranges: list[tuple[float, float]]
+) -> Iterator[Solution]:
+    """Solve for one range after the other, each from the solution before."""
+    quick = replace(options, certify=False, max_iter=min(options.max_iter, _QUICK_EVALUATIONS))
+    w, first = np.zeros(X.shape[1]), None
+    for fpr in ranges:
+        if first is not None and fpr[0] > 0.0 and fpr[1] == ranges[1][1]:
+            w = first  # the lower end moves up: back to the widest range that can have it
+        found = fit_range(X, loss.over(fpr), quick, w)
+        w = found.coefficients
+        if fpr == ranges[min(1, len(ranges) - 1)]:
+            first = w
+        yield found

@@ -11,33 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
-from toprank.margin import _pegasos_kernels as kernels
-from toprank.margin._matrix import product
+from toprank.margin.base import Solution
+from toprank.margin.matrices import add_row, matrix_arrays, product, row_product
 from toprank.margin.partial_loss import PartialLoss
 
 __all__ = [
     "PegasosOptions",
-    "PegasosResult",
     "fit_stochastic",
     "order_statistic",
     "proportional_draw",
 ]
 
-_LOSSES = {
-    "hinge": kernels.HINGE,
-    "logistic": kernels.LOGISTIC,
-    "exponential": kernels.EXPONENTIAL,
-}
-_NOTHING = np.zeros(1, dtype=np.int64)
+HINGE, LOGISTIC, EXPONENTIAL = 0, 1, 2
+_LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "exponential": EXPONENTIAL}
 
 
 def order_statistic(rate: float, deviation: float) -> tuple[int, int]:
-    """Sample size m and place k whose k-th highest score estimates a quantile.
+    """Return the sample size m and place k whose k-th highest score estimates a quantile.
 
     The false positive rate at that score is Beta(k, m - k + 1): its mean is k/(m + 1), and with
     m = rate (1 - rate)/deviation^2 - 2 and k = rate (m + 1) its standard deviation is `deviation`
@@ -105,125 +101,112 @@ class PegasosOptions:
     patience: int = 3
 
 
-@dataclass(frozen=True)
-class PegasosResult:
-    """The best averaged coefficients, the exact objective there, and the passes made."""
-
-    w: np.ndarray
-    objective: float
-    n_epochs: int
-
-
-class _Matrix:
-    """A matrix in the form of the kernels: values, columns, starts, width."""
-
-    def __init__(self, X: Any) -> None:
-        if sparse.issparse(X):
-            rows = sparse.csr_matrix(X, dtype=np.float64)
-            self.parts = (
-                rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64), 0,
-            )  # fmt: skip
-            squares = float(rows.data @ rows.data)
-        else:
-            values = np.ascontiguousarray(X, dtype=np.float64).ravel()
-            self.parts = (values, _NOTHING, _NOTHING, X.shape[1])
-            squares = float(values @ values)
-        self.row_norm = np.sqrt(squares / X.shape[0])
-
-
 def fit_stochastic(
     X: Any,
     loss: PartialLoss,
     options: PegasosOptions,
     random: np.random.Generator,
-    callback: Callable[[np.ndarray, float], bool] | None = None,
-) -> PegasosResult:
+    callback: Callable[[np.ndarray], bool] | None = None,
+) -> Solution:
     """Minimise D(X w) + strength/2 |w|^2 by stochastic subgradient steps with averaging.
 
     For a range [a, b] with a > 0 the first pass is over [0, b], where the problem is convex.
-
-    Parameters
-    ----------
-    X : matrix of shape (n_rows, n_columns)
-    loss : PartialLoss
-    options : PegasosOptions
-    random : numpy Generator
-    callback : callable, optional
-        Called after each pass with the averaged coefficients and the exact objective; ends the
-        search when it returns True.
-
-    Returns
-    -------
-    PegasosResult
+    `callback` is called after each pass with the averaged coefficients and ends the search when it
+    returns True.
     """
-    matrix = _Matrix(X)
-    w = np.zeros(X.shape[1])
-    average, origin = w.copy(), w.copy()
-    first_reach = 1e-2 / max(matrix.row_norm, 1e-12)  # moves scores by about a hundredth
-    state = np.array([0.0, 0.0, first_reach, 0.0])
+    as_rows = sparse.csr_matrix if sparse.issparse(X) else np.ascontiguousarray
+    matrix = matrix_arrays(as_rows(X, dtype=np.float64))
+    squares = float(np.vdot(matrix.dense, matrix.dense) + matrix.data @ matrix.data)
+    row_norm = np.sqrt(squares / X.shape[0])
+    first_distance = 1e-2 / max(row_norm, 1e-12)  # moves scores by about a hundredth
+    state = _State.start(np.zeros(X.shape[1]), first_distance)
     ranges = [loss.fpr] if loss.fpr[0] == 0.0 else [(0.0, loss.fpr[1]), loss.fpr]
-    best, best_w, waited, epoch = np.inf, w.copy(), 0, 0
+    best, best_w, waited, epoch = np.inf, state.w.copy(), 0, 0
     for epoch in range(1, options.n_epochs + 1):
         current = ranges[min(epoch, len(ranges)) - 1]
         if epoch == len(ranges) > 1:  # a new problem: start its averages and steps afresh
-            w[:] = average
-            origin[:] = average
-            state[:3] = 0.0, 0.0, first_reach
-        _one_pass(matrix, loss.over(current), options, random, origin, w, average, state)
+            state = _State.start(state.average, first_distance)
+        draw, steps = _draw_pass(loss.over(current), options, random)
+        pegasos_pass(matrix, draw, steps, state)
         if epoch < len(ranges):
             continue
-        objective = loss(product(X, average))[0] + 0.5 * options.strength * float(average @ average)
+        w = state.average
+        objective = loss(product(X, w))[0] + 0.5 * options.strength * float(w @ w)
         waited = 0 if objective < best * (1.0 - options.tol) else waited + 1
         if objective < best:
-            best, best_w = objective, average.copy()
-        if (callback is not None and callback(average, objective)) or waited >= options.patience:
+            best, best_w = objective, w.copy()
+        if (callback is not None and callback(w)) or waited >= options.patience:
             break
-    return PegasosResult(best_w, best, epoch)
+    return Solution(best_w, best, float("nan"), epoch)
 
 
-def _one_pass(
-    matrix: _Matrix,
-    loss: PartialLoss,
-    options: PegasosOptions,
-    random: np.random.Generator,
-    origin: np.ndarray,
-    w: np.ndarray,
-    average: np.ndarray,
-    state: np.ndarray,
-) -> None:
-    """Draw the order of the rows and the sample for the quantiles, then run the compiled pass."""
+class _Draw(NamedTuple):
+    """The rows of a pass in their order, and the sample of negatives for the quantiles.
+
+    `k_low` and `k_high` are the places in the sample where the range begins and ends; 0 stands for no
+    limit.
+    """
+
+    negatives: np.ndarray
+    positives: np.ndarray
+    sample: np.ndarray
+    k_low: int
+    k_high: int
+
+
+class _Steps(NamedTuple):
+    """How a step is made: the loss, the penalty, negatives and positives that meet in it."""
+
+    loss: int
+    strength: float
+    batch: int
+    partners: int
+
+
+class _State(NamedTuple):
+    """What steps change: `w`, its average since `origin`, and `numbers`.
+
+    These are the number of steps, the sum of squared gradient norms, and the largest distance from
+    `origin` so far.
+    """
+
+    origin: np.ndarray
+    w: np.ndarray
+    average: np.ndarray
+    numbers: np.ndarray
+
+    @classmethod
+    def start(cls, w: np.ndarray, first_distance: float) -> _State:
+        return cls(w.copy(), w.copy(), w.copy(), np.array([0.0, 0.0, first_distance]))
+
+
+def _draw_pass(
+    loss: PartialLoss, options: PegasosOptions, random: np.random.Generator
+) -> tuple[_Draw, _Steps]:
+    """Draw the order of the rows and the sample for the quantiles."""
     positives = np.flatnonzero(loss.positive)
     negatives = np.flatnonzero(~loss.positive)
     weights = loss.weight[negatives]
-    sample, k_low, k_high = _reservoir(weights, loss.fpr, options.relative_deviation, random)
-    state[3] = 0.0
+    sample, k_low, k_high = _draw_sample(weights, loss.fpr, options.relative_deviation, random)
     in_range = len(negatives) * (loss.fpr[1] - loss.fpr[0])
     batch = min(options.batch_size, max(1, int(in_range) // 8))  # several steps in a small pass
-    kernels.pegasos_pass(
-        *matrix.parts,
+    draw = _Draw(
         negatives[proportional_draw(weights, len(negatives), random)],
         positives[proportional_draw(loss.weight[positives], len(positives), random)],
         negatives[sample],
         k_low,
         k_high,
-        _LOSSES[loss.surrogate],
-        options.strength,
-        batch,
-        options.partners,
-        origin,
-        w,
-        average,
-        state,
     )
+    return draw, _Steps(_LOSSES[loss.surrogate], options.strength, batch, options.partners)
 
 
-def _reservoir(
+def _draw_sample(
     weights: np.ndarray,
     fpr: tuple[float, float],
     relative_deviation: float,
     random: np.random.Generator,
 ) -> tuple[np.ndarray, int, int]:
-    """A sample of the negatives, and the places in it where the range begins and ends.
+    """Draw a sample of the negatives; return it and the places in it where the range begins and ends.
 
     A place of 0 stands for no limit: the range begins at 0 or ends at 1.
     """
@@ -237,3 +220,129 @@ def _reservoir(
     k_low = max(1, round(low * (size + 1))) if low > 0.0 else 0
     k_high = max(1, round(high * (size + 1))) if high < 1.0 else 0
     return sample, min(k_low, size), min(k_high, size)
+
+
+# -- compiled loops ----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def kth_highest(scores, k):
+    """The k-th highest of the scores (k counts from 1), by quickselect; reorders them."""
+    low, high = 0, len(scores) - 1
+    target = k - 1
+    while low < high:
+        pivot = scores[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while scores[i] > pivot:
+                i += 1
+            while scores[j] < pivot:
+                j -= 1
+            if i <= j:
+                scores[i], scores[j] = scores[j], scores[i]
+                i += 1
+                j -= 1
+        if target <= j:
+            high = j
+        elif target >= i:
+            low = i
+        else:
+            break
+    return scores[target]
+
+
+@njit(cache=True, nogil=True)
+def _range_limits(matrix, draw, w, scores):
+    """Estimate the lowest and the highest score of the range from the sample."""
+    for r in range(len(draw.sample)):
+        scores[r] = row_product(matrix, draw.sample[r], w)
+    lowest = kth_highest(scores, draw.k_high) if draw.k_high > 0 else -np.inf
+    highest = kth_highest(scores, draw.k_low) if draw.k_low > 0 else np.inf
+    return lowest, highest
+
+
+@njit(cache=True, nogil=True)
+def _negative_derivative(margin, loss):
+    """Minus the derivative of the loss of one pair at margin f_i - f_j."""
+    if loss == HINGE:
+        return 1.0 if margin < 1.0 else 0.0
+    if loss == LOGISTIC:
+        return 1.0 / (1.0 + np.exp(min(margin, 700.0)))
+    return np.exp(min(-margin, 30.0))
+
+
+@njit(cache=True, nogil=True)
+def pegasos_pass(matrix, draw, steps, state):
+    """One pass over the negatives; changes the state in place.
+
+    A negative takes part when its score lies between the `k_high`-th and the `k_low`-th highest
+    score of the sample. When `batch` of them have come together, the mean subgradient over their pairs
+    with the next `partners` positives, plus strength * w, gives a step.
+    """
+    gradient = np.empty(len(state.w))
+    gathered, gathered_scores = np.empty(steps.batch, np.int64), np.empty(steps.batch)
+    estimate = np.empty(len(draw.sample))
+    n_gathered, place = 0, 0
+    lowest, highest = _range_limits(matrix, draw, state.w, estimate)
+    for row in draw.negatives:
+        score = row_product(matrix, row, state.w)
+        if score < lowest or score > highest:
+            continue
+        gathered[n_gathered], gathered_scores[n_gathered] = row, score
+        n_gathered += 1
+        if n_gathered < steps.batch:
+            continue
+        n_gathered = 0
+        _pair_gradient(matrix, draw, steps, state.w, place, gathered, gathered_scores, gradient)
+        place = (place + steps.partners) % len(draw.positives)
+        _take_step(gradient, steps.strength, state)
+        lowest, highest = _range_limits(matrix, draw, state.w, estimate)
+
+
+@njit(cache=True, nogil=True)
+def _pair_gradient(matrix, draw, steps, w, place, gathered, gathered_scores, gradient):
+    """Mean subgradient over the pairs of the gathered negatives and the positives from `place` on."""
+    gradient[:] = 0.0
+    share = 1.0 / (steps.batch * steps.partners)
+    by_negative = np.zeros(steps.batch)
+    for p in range(steps.partners):
+        partner = draw.positives[(place + p) % len(draw.positives)]
+        score = row_product(matrix, partner, w)
+        by_positive = 0.0
+        for g in range(steps.batch):
+            derivative = _negative_derivative(score - gathered_scores[g], steps.loss)
+            by_positive += derivative
+            by_negative[g] += derivative
+        if by_positive > 0.0:
+            add_row(matrix, partner, -share * by_positive, gradient)
+    for g in range(steps.batch):
+        if by_negative[g] > 0.0:
+            add_row(matrix, gathered[g], share * by_negative[g], gradient)
+
+
+@njit(cache=True, nogil=True)
+def _take_step(gradient, strength, state):
+    """Move w against the gradient of the loss and of the squared norm; move the average on.
+
+    The length is the smaller of 1/(strength * t) (Pegasos, Shalev-Shwartz et al. 2011) and the largest
+    distance from `origin` so far over the root of the sum of squared gradients (Ivgi et al. 2023), which
+    needs no constant. The average weighs step t in proportion to t^3.
+    """
+    origin, w, average, numbers = state
+    numbers[0] += 1.0
+    t = numbers[0]
+    norm = 0.0
+    for c in range(len(w)):
+        gradient[c] += strength * w[c]
+        norm += gradient[c] * gradient[c]
+    numbers[1] += norm
+    if numbers[1] == 0.0:
+        return
+    length = min(numbers[2] / np.sqrt(numbers[1]), 1.0 / (strength * t))
+    blend = 4.0 / (t + 3.0)
+    distance = 0.0
+    for c in range(len(w)):
+        w[c] -= length * gradient[c]
+        average[c] += blend * (w[c] - average[c])
+        distance += (w[c] - origin[c]) ** 2
+    numbers[2] = max(numbers[2], np.sqrt(distance))

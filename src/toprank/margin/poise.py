@@ -1,30 +1,42 @@
-"""POISE: a linear (or embedded) score with the highest partial AUC."""
+"""POISE: a linear (or embedded) score with the highest partial AUC (Rao & Acharyya 2020)."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods
 
+from toprank import metrics
 from toprank.base import TrainingData
-from toprank.margin._linear import LinearRanker
-from toprank.margin._matrix import product
-from toprank.margin.copies import merge_copies
-from toprank.margin.partial_loss import SURROGATES, check_range
-from toprank.margin.poise_problem import Problem
-from toprank.margin.scaling import Scaling
+from toprank.docstrings import fill_docstring
+from toprank.margin.base import LinearRanker, Solution, deduplicate_rows
+from toprank.margin.matrices import fit_scaler, product, scale_rows
+from toprank.margin.partial_batch import BatchOptions, choose_range, fit_range
+from toprank.margin.partial_loss import SURROGATES, PartialLoss
+from toprank.margin.pegasos import PegasosOptions, fit_stochastic
 from toprank.margin.tree_path import TreePathEmbedding
+from toprank.progress import progress
+from toprank.ranking import descending_order
+from toprank.sampling import sample_classes
+from toprank.stopping import EarlyStopping, ValidationMetric, hold_out
+from toprank.validation import Interval, StrOptions, check_range
 
-__all__ = ["PartialAUCRanker"]
+__all__ = ["PartialAUCRanker", "content_folds"]
 
-_SOLVERS = ("batch", "pegasos")
 _ROWS_AT_A_TIME = 65_536
+_PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5)
+_MOST_POSITIVES, _MOST_NEGATIVES, _RANGE_FOLDS = 3_000, 12_000, 3
 
 
+@fill_docstring
 class PartialAUCRanker(LinearRanker):
     r"""Maximise the area under the ROC curve over a range of false positive rates (POISE).
 
@@ -56,8 +68,7 @@ class PartialAUCRanker(LinearRanker):
     embedding : None, "tree_path" or transformer, default=None
         What maps the (scaled) columns to those of the linear score; "tree_path" stands for
         `TreePathEmbedding()`. Training rows go through its `fit_transform`.
-    scale : bool, default=True
-        Divide each column by its standard deviation (and centre it, if the data is dense) first.
+    %(scale)s
     tol : float, default=1e-3
         "batch": relative gap between the objective and its certified bound. "pegasos": passes end
         when three of them lower the objective by less than this share.
@@ -73,10 +84,10 @@ class PartialAUCRanker(LinearRanker):
     validation_fraction : float, default=0.1
         Share of the rows of each class held out for early stopping and for `penalty="auto"`.
     eval_metric : str, callable or None, default=None
-        Metric on the held-out rows: a name in `toprank.metrics` or f(y, scores); None is the partial
-        AUC in `fpr`.
-    verbose : int, default=0
-        Show a progress bar.
+        Metric on the held-out rows: a name in `toprank.metrics` or f(y, scores), the greater the
+        better unless it is a metric of the library that says otherwise; None is the partial AUC in
+        `fpr`.
+    %(verbose)s
     random_state : int, RandomState or None, default=None
         For held-out rows, large data (`surrogate_range="auto"`), "pegasos" and "tree_path".
 
@@ -98,10 +109,7 @@ class PartialAUCRanker(LinearRanker):
         Metric on the held-out rows after each round, with early stopping.
     embedding_ : transformer or None
         The fitted embedding.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -118,6 +126,18 @@ class PartialAUCRanker(LinearRanker):
     >>> partial_auc(y, model.decision_function(X), fpr=(0, 0.1)) > 0.7
     True
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearRanker._parameter_constraints,
+        "solver": [StrOptions({"batch", "pegasos"})],
+        "loss": [StrOptions(set(SURROGATES))],
+        "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "surrogate_range": [StrOptions({"auto", "exact"}), "array-like"],
+        "embedding": [StrOptions({"tree_path"}), HasMethods(["fit_transform", "transform"]), None],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "relative_deviation": [Interval(Real, 0, None, closed="neither")],
+        "eval_metric": [str, callable, None],
+    }
 
     def __init__(
         self,
@@ -156,14 +176,14 @@ class PartialAUCRanker(LinearRanker):
         self.verbose = verbose
         self.random_state = random_state
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PartialAUCRanker:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_rows, n_columns)
-        y : array of shape (n_rows,)
-            Two labels; the greater one is the positive class.
+        %(sparse_X)s
+        %(y)s
         sample_weight : array of shape (n_rows,), optional
             A weight of 2 is the row twice, of 0 the row absent (exactly so for "batch"; "pegasos"
             draws rows in proportion). Not with `embedding="tree_path"`, which makes synthetic rows.
@@ -172,31 +192,33 @@ class PartialAUCRanker(LinearRanker):
         -------
         self : PartialAUCRanker
         """
-        self._check_parameters()
+        fpr = check_range(self.fpr)
         data = self._check_training(X, y, sample_weight)
         if self.embedding is None:
-            data = merge_copies(data)
+            data = deduplicate_rows(data)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.scaling_ = Scaling.of(data.X, data.sample_weight, enabled=self.scale)
-        self._learn(Problem(self, self._embed_training(data, seed), data, seed))
+        self.scaler_ = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        problem = _Problem(self, fpr, self._embed_training(data, seed), data, seed)
+        self.penalty_ = problem.best_penalty() if self.penalty == "auto" else float(self.penalty)
+        self._store(problem.solve(self.penalty_))
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
-    def _learn(self, problem: Problem) -> None:
-        """Choose what is to be chosen, minimise, and keep the result."""
-        self.penalty_ = problem.best_penalty() if self.penalty == "auto" else float(self.penalty)
-        solved = problem.solve(self.penalty_)
-        self.surrogate_range_ = solved.fpr
-        self.objective_, self.gap_, self.n_iter_ = solved.objective, solved.gap, solved.n_iter
-        self.validation_scores_ = solved.validation_scores
+    def _store(self, found: _Found) -> None:
+        """Keep what was found; warn if the minimum was not reached."""
+        solution = found.solution
+        self.surrogate_range_ = found.fpr
+        self.objective_, self.n_iter_ = solution.objective, solution.n_iter
+        self.gap_ = solution.relative_gap
+        self.validation_scores_ = found.validation_scores
         if self.embedding_ is None:
-            self._keep_linear(solved.w, self.scaling_)
+            self._keep_linear(solution.coefficients, self.scaler_)
         else:
-            self.coef_ = solved.w
-        if solved.gap > 10 * self.tol and self.early_stopping_rounds is None:
+            self.coef_ = solution.coefficients
+        if self.gap_ > 10 * self.tol and self.early_stopping_rounds is None:
             warnings.warn(
-                f"the objective is still up to {100 * solved.gap:.2g}% above its minimum after "
-                f"{solved.n_iter} evaluations; raise max_iter or penalty, or scale the columns",
+                f"the objective is still up to {100 * self.gap_:.2g}% above its minimum after "
+                f"{self.n_iter_} evaluations; raise max_iter or penalty, or scale the columns",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -206,7 +228,7 @@ class PartialAUCRanker(LinearRanker):
             return super()._raw_scores(X)
         parts = []
         for start in range(0, X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
-            rows = self.scaling_.apply(X[start : start + _ROWS_AT_A_TIME])
+            rows = scale_rows(self.scaler_, X[start : start + _ROWS_AT_A_TIME])
             embedded = self.embedding_.transform(rows)
             parts.append(np.asarray(product(embedded, self.coef_), dtype=np.float64).ravel())
         return np.concatenate(parts)
@@ -214,7 +236,7 @@ class PartialAUCRanker(LinearRanker):
     def _embed_training(self, data: TrainingData, seed: int) -> Any:
         """Fit the embedding, if there is one; return the rows the linear score is learnt on."""
         self.embedding_ = None
-        rows = self.scaling_.apply(data.X)
+        rows = scale_rows(self.scaler_, data.X)
         if self.embedding is None:
             return rows
         if isinstance(self.embedding, str):
@@ -229,31 +251,171 @@ class PartialAUCRanker(LinearRanker):
         self.embedding_ = embedding
         return embedding.fit_transform(rows, data.y.astype(np.int64))
 
-    def _check_parameters(self) -> None:
-        check_range(self.fpr)
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
-        if self.loss not in SURROGATES:
-            raise ValueError(f"loss must be one of {', '.join(SURROGATES)}; got {self.loss!r}")
-        if isinstance(self.embedding, str) and self.embedding != "tree_path":
-            raise ValueError(
-                f"embedding must be None, 'tree_path' or a transformer; got {self.embedding!r}"
+
+# -- what is solved ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A solution, the range of negatives in its loss, and the metric after each round, if watched."""
+
+    solution: Solution
+    fpr: tuple[float, float]
+    validation_scores: list[float]
+
+
+class _Rounds:
+    """What happens after each round of a solver: the progress bar, and early stopping."""
+
+    def __init__(
+        self,
+        advance: Callable[..., None],
+        stopping: EarlyStopping | None,
+        evaluate: Callable[[np.ndarray], float],
+    ) -> None:
+        self.advance, self.stopping, self.evaluate = advance, stopping, evaluate
+        self.best_coefficients = np.empty(0)
+
+    def __call__(self, coefficients: np.ndarray) -> bool:
+        """Note a round; return whether to stop."""
+        if self.stopping is None:
+            self.advance()
+            return False
+        value = self.evaluate(coefficients)
+        stop = self.stopping.record(value)
+        self.advance(metric=value)
+        if self.stopping.best_round == len(self.stopping.history):
+            self.best_coefficients = coefficients.copy()
+        return stop
+
+
+class _Problem:
+    """The rows to learn from, and the ways a ranker's parameters ask to learn from them."""
+
+    def __init__(
+        self,
+        ranker: PartialAUCRanker,
+        fpr: tuple[float, float],
+        rows: Any,
+        data: TrainingData,
+        seed: int,
+    ) -> None:
+        self.ranker, self.fpr, self.rows, self.data, self.seed = ranker, fpr, rows, data, seed
+        self.positive, self.weights = data.y > 0, data.weights
+        self.metric = _validation_metric(ranker.eval_metric, fpr)
+
+    def best_penalty(self) -> float:
+        """Return the penalty whose solution does best on held-out rows."""
+        kept, held_out = self._hold_out()
+        values = [
+            self._quality(self._minimise(penalty, kept, None, 0).solution.coefficients, held_out)
+            for penalty in _PENALTIES
+        ]
+        best = np.argmax if self.metric.greater_is_better else np.argmin
+        return _PENALTIES[int(best(values))]
+
+    def solve(self, penalty: float) -> _Found:
+        """Minimise on all rows, or on those that early stopping leaves."""
+        part, held_out = np.arange(len(self.positive)), None
+        if self.ranker.early_stopping_rounds is not None:
+            part, held_out = self._hold_out()
+        return self._minimise(penalty, part, held_out, self.ranker.verbose)
+
+    def _hold_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the rows to learn from and of those held out."""
+        mask = hold_out(self.positive, self.ranker.validation_fraction, self.seed)
+        return np.flatnonzero(~mask), np.flatnonzero(mask)
+
+    def _minimise(
+        self, penalty: float, part: np.ndarray, held_out: np.ndarray | None, verbose: int
+    ) -> _Found:
+        """Minimise on some rows; with held-out rows, keep the round that is best there."""
+        ranker = self.ranker
+        fpr, start = self._range(penalty, part)
+        rows = self.rows if len(part) == self.rows.shape[0] else self.rows[part]
+        loss = self._loss(part, fpr)
+        stopping = None
+        if held_out is not None:
+            stopping = EarlyStopping(ranker.early_stopping_rounds, self.metric.greater_is_better)
+        total = ranker.n_epochs if ranker.solver == "pegasos" else None
+        with progress(total, "partial AUC", enabled=verbose) as advance:
+            rounds = _Rounds(advance, stopping, lambda w: self._quality(w, held_out))
+            if ranker.solver == "pegasos":
+                random = np.random.default_rng(self.seed)
+                solution = fit_stochastic(rows, loss, self._pegasos(penalty), random, rounds)
+            else:
+                solution = fit_range(rows, loss, self._batch(penalty), start, rounds)
+        if stopping is None or not stopping.history:
+            return _Found(solution, fpr, [])
+        w = rounds.best_coefficients
+        objective = loss(product(rows, w))[0] + penalty * float(w @ w)
+        best = Solution(w, objective, float("nan"), len(stopping.history))
+        return _Found(best, fpr, stopping.history)
+
+    def _batch(self, penalty: float) -> BatchOptions:
+        return BatchOptions(2.0 * penalty, self.ranker.tol, self.ranker.max_iter)
+
+    def _pegasos(self, penalty: float) -> PegasosOptions:
+        ranker = self.ranker
+        return PegasosOptions(2.0 * penalty, ranker.tol, ranker.n_epochs, ranker.relative_deviation)
+
+    def _loss(self, part: np.ndarray, fpr: tuple[float, float]) -> PartialLoss:
+        return PartialLoss(self.positive[part], self.weights[part], fpr, self.ranker.loss)
+
+    def _quality(self, w: np.ndarray, part: Any) -> float:
+        """Return the metric of scores with coefficients w on some rows."""
+        weight = None if self.data.sample_weight is None else self.weights[part]
+        return self.metric(self.positive[part], product(self.rows[part], w), weight)
+
+    def _range(
+        self, penalty: float, part: np.ndarray
+    ) -> tuple[tuple[float, float], np.ndarray | None]:
+        """Return the range to minimise over, and coefficients to start from if there are any."""
+        chosen = self.ranker.surrogate_range
+        given = None if isinstance(chosen, str) else check_range(chosen)
+        if chosen == "exact" or self.fpr == (0.0, 1.0):
+            return self.fpr, None
+        if given is not None:
+            return given, None
+        sample = part[
+            sample_classes(self.positive[part], _MOST_POSITIVES, _MOST_NEGATIVES, self.seed)
+        ]
+        rows, positive, weights = self.rows[sample], self.positive[sample], self.weights[sample]
+
+        def measure(part: np.ndarray, scores: np.ndarray) -> float:
+            return metrics.partial_auc(
+                positive[part], scores, fpr=self.fpr, sample_weight=weights[part]
             )
-        if isinstance(self.surrogate_range, str):
-            if self.surrogate_range not in ("auto", "exact"):
-                raise ValueError(
-                    "surrogate_range must be 'auto', 'exact' or a pair (a, b); "
-                    f"got {self.surrogate_range!r}"
-                )
-        else:
-            check_range(self.surrogate_range)
-        if self.penalty != "auto" and (isinstance(self.penalty, str) or not self.penalty > 0):
-            raise ValueError(f"penalty must be a number above 0 or 'auto'; got {self.penalty!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction must lie between 0 and 1; got {self.validation_fraction!r}"
-            )
-        if self.early_stopping_rounds is not None and self.early_stopping_rounds < 1:
-            raise ValueError(
-                f"early_stopping_rounds must be at least 1; got {self.early_stopping_rounds!r}"
-            )
+
+        folds = content_folds(rows, positive, _RANGE_FOLDS, np.random.default_rng(self.seed))
+        loss = self._loss(sample, self.fpr)
+        return choose_range(rows, loss, self._batch(penalty), measure, folds)
+
+
+def _validation_metric(metric: Any, fpr: tuple[float, float]) -> ValidationMetric:
+    """Return the metric of held-out rows; a partial AUC is the one in `fpr`."""
+    if metric is None or metric in ("partial_auc", metrics.partial_auc):
+        return ValidationMetric.of("partial_auc", fpr=fpr)
+    return ValidationMetric.of(metric)
+
+
+def content_folds(
+    X: Any, positive: np.ndarray, n_folds: int, random: np.random.Generator
+) -> np.ndarray:
+    """Return folds with equal shares of both classes in which equal rows lie in the same fold.
+
+    Rows of a class are put in the order of a random projection and dealt out in turns, so that a
+    row of weight 2 and the same row twice get the same folds, and the order of the rows does not
+    matter. With fewer distinct rows than folds there are fewer folds.
+    """
+    projection = product(X, random.standard_normal(X.shape[1]))
+    unit = 1e-9 * max(float(np.abs(projection).max(initial=0.0)), 1e-300)
+    group = np.empty(len(positive), dtype=np.int64)
+    n_groups = []
+    for label in (True, False):
+        rows = np.flatnonzero(positive == label)
+        rows = rows[descending_order(projection[rows])]
+        new = np.diff(projection[rows], prepend=np.inf) < -unit
+        group[rows] = np.cumsum(new) - 1
+        n_groups.append(int(new.sum()))
+    return group % max(1, min(n_folds, *n_groups))

@@ -1,26 +1,66 @@
-"""RankLS: least squares on the differences of pairs, in closed form."""
+"""RankLS: least squares on the differences of pairs, in closed form.
+
+The squared pair errors sum to a quadratic form: with e = y - f,
+
+    sum over pairs {i, j} of w_i w_j (e_i - e_j)² = e'Le.
+
+For all pairs of a query of weight W, L = W·diag(w) - ww'; for pairs with different labels the same
+block of each label is taken off again. L ignores a constant added to a query, so features and targets
+are centred query by query first, after which the term ww' of the query vanishes:
+
+    all     X'LX = X' diag(w·W) X
+    cross   X'LX = X' diag(w·(W - W_g)) X + sum over labels g of s_g s_g',   s_g = sum of w·x over g.
+
+The coefficients are A⁻¹b with A = alpha·I + X'LX and b = X'Ly. What the model would have got wrong on rows
+or queries it had not seen follows without refitting.
+
+A query left out. With its rows X_q, Laplacian L_q and errors e = y - f of the full fit, the errors of
+the fit without it are (I - G L_q)⁻¹ e, G = X_q A⁻¹ X_q' (Woodbury), and their pairs cost e'L_q e.
+
+A row left out. Taking a weight d from row i of query q (weight W_q, scatter S_q about its mean, z the
+row minus that mean) changes X'LX by -d·S_q - d·W_q·zz', since the scatter falls by d·W_q/(W_q - d)·zz'
+and its factor W_q by d. With pairs of different labels only, the same terms of the row's own group
+come back with the other sign. The first term is the same for all rows of a group, so one
+eigendecomposition a group serves its rows and every alpha; what remains is a correction of rank one or
+two. The error of the row is that of its score relative to the mean of the rows it is compared with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from toprank.base import TrainingData
-from toprank.margin._laplacian import PAIRS, PairLaplacian
-from toprank.margin._leave_out import query_errors, row_errors
-from toprank.margin._linear import GradedQueries, KernelRanker
-from toprank.margin._matrix import product, solve_positive, transposed_product
+from toprank.docstrings import fill_docstring
+from toprank.margin.base import NOTHING_TO_COMPARE, GradedQueries, KernelRanker
+from toprank.margin.matrices import (
+    SERIAL,
+    fit_threads,
+    product,
+    row_blocks,
+    solve_positive,
+    to_dense,
+    transposed_product,
+    weighted_gram,
+)
+from toprank.parallel import ThreadPool
+from toprank.validation import Interval, StrOptions
 
-__all__ = ["RankLS"]
+__all__ = ["PairLaplacian", "RankLS", "query_errors", "row_errors"]
 
+PAIRS = ("all", "cross")
 _MOST_COLUMNS = 2048  # beyond, the columns are rotated onto the rows or the system is iterated
+_ROWS_AT_A_TIME = 8192
 _EIGENVALUE_CUT = 1e-12
 
 
+@fill_docstring
 class RankLS(GradedQueries, KernelRanker):
     r"""Rank by regularised least squares on pairs of rows.
 
@@ -47,39 +87,21 @@ class RankLS(GradedQueries, KernelRanker):
     leave_out : {"auto", "row", "query"}, default="auto"
         What "auto" leaves out in turn: queries if there are several, else rows. (Of a row of weight w,
         min(w, 1) is left out: a weight of 2 is the row twice.)
-    gamma : float or "scale", default="scale"
-        Width of the kernel; "scale" is one over the summed variance of the columns.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the polynomial kernel.
-    n_components : int, default=256
-        Landmarks of the Nyström features, half of them positives where there are enough.
-    exact_rows : int, default=1000
-        Up to this many distinct rows the kernel is exact.
-    scale : bool, default=True
-        Divide each column by its standard deviation (and centre it, if the data is dense) first.
-    n_jobs : int or None, default=None
-        Threads of the linear algebra: None is one, -1 all cores.
-    random_state : int, RandomState or None, default=None
-        Draws the landmarks.
+    %(kernel_features)s
+    %(scale)s
+    %(n_jobs)s
+    %(random_state)s
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_columns,)
-        With the linear kernel: coefficients on the scale of the data as given.
-    expansion_ : KernelExpansion
-        With another kernel: landmarks and their coefficients.
+    %(kernel_model)s
     alpha_ : float
         The penalty used.
     alphas_, left_out_errors_ : ndarray
         With `alpha="auto"`: the penalties tried and the error of each on what was left out.
     ranks_queries_ : bool
         Whether `fit` was given queries.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -94,6 +116,13 @@ class RankLS(GradedQueries, KernelRanker):
     >>> round(RankLS().fit(X, y).score(X, y), 2)
     0.8
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelRanker._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "pairs": [StrOptions(set(PAIRS))],
+        "leave_out": [StrOptions({"auto", "row", "query"})],
+    }
 
     def __init__(
         self,
@@ -126,16 +155,16 @@ class RankLS(GradedQueries, KernelRanker):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> RankLS:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array, sparse matrix or table of shape (n_rows, n_columns)
+        %(sparse_X)s
         y : array of shape (n_rows,)
             Two labels, the greater one positive; or, with `qid`, grades 0, 1, 2, ...
-        sample_weight : array of shape (n_rows,), optional
-            A weight of 2 is the row twice, of 0 the row absent; a pair weighs the product.
+        %(sample_weight)s
         qid : array of shape (n_rows,), optional
             The query of each row; only rows of the same query are compared.
 
@@ -143,29 +172,20 @@ class RankLS(GradedQueries, KernelRanker):
         -------
         self : RankLS
         """
-        self._check_parameters()
         data = self._check_training(X, y, sample_weight, qid)
-        with self._threads():
-            laplacian = _laplacian_of(data, self.pairs)
+        if self.alphas is not None and not (np.asarray(self.alphas, dtype=float) > 0).all():
+            raise ValueError(f"all of alphas must be above 0, got {self.alphas!r}")
+        with fit_threads(self.n_jobs) as pool:
+            laplacian = _laplacian_of(data, self.pairs, pool)
             space = self._feature_space(data)
-            features = laplacian.centre(space.transform(data.X))
+            features = laplacian.centre(space.transform(data.X, pool))
             targets = laplacian.centre(data.y.copy())
             self._keep(self._learn(features, targets, laplacian), space)
             self._set_threshold(self._raw_scores(data.X), data)
         return self
 
-    def _check_parameters(self) -> None:
-        if self.pairs not in PAIRS:
-            raise ValueError(f"pairs must be one of {', '.join(PAIRS)}, got {self.pairs!r}")
-        if self.leave_out not in ("auto", "row", "query"):
-            raise ValueError(f"leave_out must be auto, row or query, got {self.leave_out!r}")
-        if self.alpha != "auto" and (isinstance(self.alpha, str) or not self.alpha > 0):
-            raise ValueError(f"alpha must be a number above 0 or 'auto', got {self.alpha!r}")
-        if self.alphas is not None and not (np.asarray(self.alphas, dtype=float) > 0).all():
-            raise ValueError("all of alphas must be above 0")
-
     def _learn(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
-        """Coefficients on centred features; sets `alpha_` and what led to it."""
+        """Return coefficients on centred features; sets `alpha_` and what led to it."""
         if X.shape[1] <= _MOST_COLUMNS:
             return self._closed_form(X, y, laplacian)
         if X.shape[0] <= _MOST_COLUMNS:
@@ -180,42 +200,44 @@ class RankLS(GradedQueries, KernelRanker):
         return _iterate(X, y, laplacian, self.alpha_)
 
     def _closed_form(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
+        """Solve by Cholesky; with "auto", choose the penalty by what was left out first."""
         gram, right = laplacian.gram(X, y)
-        self.__dict__.pop("alphas_", None)
-        self.__dict__.pop("left_out_errors_", None)
+        for name in ("alphas_", "left_out_errors_"):
+            self.__dict__.pop(name, None)
         if isinstance(self.alpha, str):
             self.alphas_ = _candidates(gram) if self.alphas is None else np.sort(self.alphas)
-            several = len(laplacian.query_weight) > 1
-            if self.leave_out == "query" and not several:
-                raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
-            errors = row_errors if self.leave_out == "row" or not several else query_errors
-            self.left_out_errors_ = errors(X, y, laplacian, self.alphas_)
+            self.left_out_errors_ = self._left_out_errors(X, y, laplacian)
             self.alpha_ = float(self.alphas_[np.argmin(self.left_out_errors_)])
         else:
             self.alpha_ = float(self.alpha)
         return solve_positive(gram + self.alpha_ * np.eye(len(gram)), right)
 
+    def _left_out_errors(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
+        """Return the error of each of `alphas_` on the rows or queries left out in turn."""
+        several = len(laplacian.query_weight) > 1
+        if self.leave_out == "query" and not several:
+            raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
+        errors = row_errors if self.leave_out == "row" or not several else query_errors
+        return errors(X, y, laplacian, self.alphas_)
 
-def _laplacian_of(data: TrainingData, pairs: str) -> PairLaplacian:
-    """The Laplacian of the training rows; some pair must have different labels."""
-    laplacian = PairLaplacian.of(data.y, data.weights, data.qid, pairs)
+
+def _laplacian_of(data: TrainingData, pairs: str, pool: ThreadPool) -> PairLaplacian:
+    """Return the Laplacian of the training rows; some pair must have different labels."""
+    laplacian = PairLaplacian.of(data.y, data.weights, data.qid, pairs, pool)
     if len(laplacian.group_weight) == len(laplacian.query_weight):
-        raise ValueError(
-            "no query holds rows of more than one class, so there is nothing to compare; "
-            "check qid, or leave it out to compare all rows"
-        )
+        raise ValueError(NOTHING_TO_COMPARE)
     return laplacian
 
 
 def _candidates(gram: np.ndarray) -> np.ndarray:
-    """Penalties from far below to above the greatest eigenvalue, two a decade."""
+    """Return penalties from far below to above the greatest eigenvalue, two a decade."""
     last = len(gram) - 1
     greatest = float(linalg.eigvalsh(gram, subset_by_index=(last, last))[0])
     return (greatest if greatest > 0 else 1.0) * np.logspace(-9, 1, 21)
 
 
 def _onto_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Features U S^(1/2) with XX' = USU', and the matrix that takes coefficients back to columns."""
+    """Return features U S^(1/2) with XX' = USU', and the matrix that takes coefficients back to columns."""
     products = X @ X.T
     products = products.toarray() if sparse.issparse(products) else products
     values, vectors = linalg.eigh(products)
@@ -235,3 +257,332 @@ def _iterate(X: Any, y: np.ndarray, laplacian: PairLaplacian, alpha: float) -> n
     operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
     right = transposed_product(X, laplacian.times(y))
     return cg(operator, right, rtol=1e-10, maxiter=10 * size)[0]
+
+
+# -- the Laplacian of the pairs ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PairLaplacian:
+    """Queries and groups (the rows of one query with one label), with their weights.
+
+    Attributes
+    ----------
+    weight : float ndarray of shape (n_rows,)
+    query, group : int ndarray of shape (n_rows,)
+    query_weight : float ndarray of shape (n_queries,)
+    group_weight : float ndarray of shape (n_groups,)
+    group_query : int ndarray of shape (n_groups,)
+    cross : bool
+        Whether only pairs with different labels count.
+    pool : ThreadPool
+        Threads for products.
+    """
+
+    weight: np.ndarray
+    query: np.ndarray
+    group: np.ndarray
+    query_weight: np.ndarray
+    group_weight: np.ndarray
+    group_query: np.ndarray
+    cross: bool
+    pool: ThreadPool = SERIAL
+
+    @classmethod
+    def of(
+        cls,
+        y: np.ndarray,
+        weight: np.ndarray,
+        qid: np.ndarray | None,
+        pairs: str,
+        pool: ThreadPool = SERIAL,
+    ) -> PairLaplacian:
+        """Make the Laplacian of rows with labels `y`, weights and query codes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> laplacian = PairLaplacian.of(np.array([1.0, 0.0, 0.0]), np.ones(3), None, "cross")
+        >>> laplacian.times(np.eye(3)).tolist()
+        [[2.0, -1.0, -1.0], [-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]
+        """
+        query = np.zeros(len(y), np.int64) if qid is None else qid
+        labels, label = np.unique(y, return_inverse=True)
+        present, group = np.unique(query * len(labels) + label, return_inverse=True)
+        return cls(
+            weight=weight,
+            query=query,
+            group=group,
+            query_weight=np.bincount(query, weight),
+            group_weight=np.bincount(group, weight),
+            group_query=present // len(labels),
+            cross=pairs == "cross",
+            pool=pool,
+        )
+
+    def query_part(self, rows: np.ndarray) -> PairLaplacian:
+        """Return the Laplacian of the rows of one query alone."""
+        groups, group = np.unique(self.group[rows], return_inverse=True)
+        weight = self.weight[rows]
+        return PairLaplacian(
+            weight=weight,
+            query=np.zeros(len(rows), np.int64),
+            group=group,
+            query_weight=np.array([weight.sum()]),
+            group_weight=self.group_weight[groups],
+            group_query=np.zeros(len(groups), np.int64),
+            cross=self.cross,
+        )
+
+    @property
+    def degree(self) -> np.ndarray:
+        """What multiplies each row in the diagonal: its weight times that of its partners.
+
+        For all pairs the row itself is among them: the off-diagonal part takes it off again.
+        """
+        partners = self.query_weight[self.query]
+        if self.cross:
+            partners = partners - self.group_weight[self.group]
+        return self.weight * partners
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """Return L times a vector or the columns of a matrix."""
+        by_query = _group_sums(V, self.weight, self.query, len(self.query_weight))[self.query]
+        if self.cross:
+            by_query = (
+                by_query
+                - _group_sums(V, self.weight, self.group, len(self.group_weight))[self.group]
+            )
+        extend = (slice(None),) + (None,) * (V.ndim - 1)
+        return self.degree[extend] * V - self.weight[extend] * by_query
+
+    def centre(self, V: Any) -> Any:
+        """Subtract the mean of its query from each row, in place if dense; sparse rows stay."""
+        if sparse.issparse(V):
+            return V
+        sums = _group_sums(V, self.weight, self.query, len(self.query_weight))
+        extend = (slice(None),) + (None,) * (V.ndim - 1)
+        means = sums / self.query_weight[extend]
+        for block in [slice(None)] if V.ndim == 1 else row_blocks(V):
+            V[block] -= means[self.query[block]]
+        return V
+
+    def gram(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return X'LX and X'Ly, for dense `X` after `centre`."""
+        out = weighted_gram(X, self.degree, self.pool)
+        if self.cross:
+            sums = _group_sums(X, self.weight, self.group, len(self.group_weight))
+            out += sums.T @ sums
+        if sparse.issparse(X) or not self.cross:
+            sums = _group_sums(X, self.weight, self.query, len(self.query_weight))
+            out -= sums.T @ sums
+        return 0.5 * (out + out.T), transposed_product(X, self.times(y))
+
+
+def _group_sums(V: Any, weight: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return the weighted sums of the rows of each group."""
+    if V.ndim == 1:
+        return np.bincount(group, weight * V, minlength=n_groups)
+    out = np.zeros((n_groups, V.shape[1]))
+    for block in row_blocks(V):
+        chosen = group[block]
+        first, last = int(chosen.min()), int(chosen.max()) + 1
+        member = sparse.csr_matrix(
+            (weight[block], (chosen - first, np.arange(len(chosen)))),
+            shape=(last - first, len(chosen)),
+        )
+        out[first:last] += member @ to_dense(V[block])
+    return out
+
+
+# -- errors on what was left out ---------------------------------------------------------------------
+
+
+def query_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarray) -> np.ndarray:
+    """Sum the squared errors over the pairs of each query left out in turn, for each alpha."""
+    gram, right = laplacian.gram(X, y)
+    values, vectors = linalg.eigh(gram)
+    values, right = np.maximum(values, 0.0), vectors.T @ right
+    total = np.zeros(len(alphas))
+    for rows in _rows_by(laplacian.query):
+        part = laplacian.query_part(rows)
+        Z = to_dense(X[rows]) @ vectors  # in the basis where X'LX is diagonal
+        LZ = part.times(Z)
+        if LZ.any():
+            total += [_query_error(Z, LZ, y[rows], part, values + alpha, right) for alpha in alphas]
+    return total
+
+
+def _query_error(
+    Z: np.ndarray,
+    LZ: np.ndarray,
+    y: np.ndarray,
+    part: PairLaplacian,
+    diagonal: np.ndarray,
+    right: np.ndarray,
+) -> float:
+    """Return the error of one query left out, in the basis where A is `diagonal`.
+
+    The smaller of two systems is solved: one of the query's rows, or one of the columns.
+    """
+    n_rows, n_columns = Z.shape
+    errors = y - Z @ (right / diagonal)
+    if n_rows <= n_columns:
+        errors = np.linalg.solve(np.eye(n_rows) - (Z / diagonal) @ LZ.T, errors)
+    else:
+        remaining = np.diag(diagonal) - Z.T @ LZ
+        errors = errors + Z @ linalg.solve(remaining, LZ.T @ errors, assume_a="sym")
+    return float(errors @ part.times(errors))
+
+
+def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarray) -> np.ndarray:
+    """Sum the squared errors of each row left out in turn, for each alpha.
+
+    Of a row of weight w, min(w, 1) is left out, and its error counts w times the weight it is
+    compared with: a weight of 2 is the row twice.
+    """
+    gram, right = laplacian.gram(X, y)
+    removed = np.minimum(laplacian.weight, 1.0)
+    total = np.zeros(len(alphas))
+    for query_rows in _rows_by(laplacian.query):
+        query = _Scatter.of(X, y, laplacian.weight, query_rows)
+        groups = [query_rows]
+        if laplacian.cross:
+            groups = [query_rows[part] for part in _rows_by(laplacian.group[query_rows])]
+        for group_rows in groups:
+            own = _Scatter.of(X, y, laplacian.weight, group_rows) if laplacian.cross else None
+            for amount in np.unique(removed[group_rows]):
+                left_out = _RowLeftOut(query, own, float(amount))
+                if left_out.compared_weight <= 0:
+                    continue  # nothing to compare these rows with
+                system = left_out.shared_system(gram, right, alphas)
+                rows = group_rows[removed[group_rows] == amount]
+                for start in range(0, len(rows), _ROWS_AT_A_TIME):
+                    block = rows[start : start + _ROWS_AT_A_TIME]
+                    errors = left_out.errors(to_dense(X[block]), y[block], system)
+                    total += left_out.compared_weight * (laplacian.weight[block] @ errors**2)
+    return total
+
+
+def _rows_by(key: np.ndarray) -> list[np.ndarray]:
+    """Return the row numbers of each value of `key`."""
+    values, code = np.unique(key, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(code))[:-1]) if len(values) > 1 else [order]
+
+
+@dataclass(frozen=True)
+class _Scatter:
+    """Weighted means of some rows, and sums of squares and products about them."""
+
+    weight: float
+    mean: np.ndarray
+    target: float
+    matrix: np.ndarray
+    vector: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any, y: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> _Scatter:
+        n_columns = X.shape[1]
+        blocks = [rows[k : k + _ROWS_AT_A_TIME] for k in range(0, len(rows), _ROWS_AT_A_TIME)]
+        total = float(weight[rows].sum())
+        mean = np.zeros(n_columns)
+        for block in blocks:
+            mean += weight[block] @ to_dense(X[block])
+        mean /= total
+        target = float(weight[rows] @ y[rows]) / total
+        matrix, vector = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+        for block in blocks:
+            deviation = to_dense(X[block]) - mean
+            weighted = weight[block, None] * deviation
+            matrix += deviation.T @ weighted
+            vector += (y[block] - target) @ weighted
+        return cls(total, mean, target, matrix, vector)
+
+
+@dataclass(frozen=True)
+class _System:
+    """The part of the system that rows of a group share, diagonal in its own basis."""
+
+    vectors: np.ndarray
+    inverse: np.ndarray  # (n_features, n_alphas): 1/(eigenvalue + alpha)
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, right: np.ndarray, alphas: np.ndarray) -> _System:
+        values, vectors = linalg.eigh(0.5 * (matrix + matrix.T))
+        inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas[None, :])
+        return cls(vectors, inverse, vectors.T @ right)
+
+    def inner(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the products of rows through the inverse, for each alpha."""
+        return (a * b) @ self.inverse
+
+    def with_right(self, a: np.ndarray) -> np.ndarray:
+        """Return the products of rows with the right-hand side through the inverse."""
+        return (a * self.right) @ self.inverse
+
+
+@dataclass(frozen=True)
+class _RowLeftOut:
+    """A weight `amount` taken from one row of a query, or of its group `own` if only pairs across
+    groups count."""
+
+    query: _Scatter
+    own: _Scatter | None
+    amount: float
+
+    @property
+    def compared_weight(self) -> float:
+        """The weight of the rows that the row is compared with."""
+        return self.query.weight - (self.amount if self.own is None else self.own.weight)
+
+    def shared_system(self, gram: np.ndarray, right: np.ndarray, alphas: np.ndarray) -> _System:
+        """Return the system with what all rows of the group take from it taken off."""
+        scatter = self.query.matrix if self.own is None else self.query.matrix - self.own.matrix
+        return _System.of(
+            gram - self.amount * scatter, right - self.amount * self.query.vector, alphas
+        )
+
+    def errors(self, x: np.ndarray, y: np.ndarray, system: _System) -> np.ndarray:
+        """Return the errors (n_rows, n_alphas) of rows of the group, each left out in turn."""
+        if self.own is None:
+            return self._errors_of_all_pairs(x, y, system)
+        return self._errors_across_groups(x, y, system, self.own)
+
+    def _errors_of_all_pairs(self, x: np.ndarray, y: np.ndarray, system: _System) -> np.ndarray:
+        """Solve with M + k zz', z the row minus the mean, by Sherman and Morrison.
+
+        The row is compared with the mean of the others, W/(W - d) times as far away as the mean.
+        """
+        weight = self.query.weight
+        z = (x - self.query.mean) @ system.vectors
+        offset = (y - self.query.target)[:, None]
+        k = -self.amount * weight
+        zz = system.inner(z, z)
+        zb = system.with_right(z) + k * offset * zz
+        return weight / (weight - self.amount) * (offset - zb / (1.0 + k * zz))
+
+    def _errors_across_groups(
+        self, x: np.ndarray, y: np.ndarray, system: _System, own: _Scatter
+    ) -> np.ndarray:
+        """Solve with M + k zz' + h gg' by Woodbury: (I + KC) (t, s) = K (zb, gb), K = diag(k, h).
+
+        z and g are the row minus the means of the query and of its own group, C their products
+        through M⁻¹; r is the row minus the mean of the other groups, which it is compared with.
+        """
+        query = self.query
+        k, h = -self.amount * query.weight, self.amount * own.weight
+        others = (query.weight * query.mean - own.weight * own.mean) / self.compared_weight
+        z, g, r = ((x - mean) @ system.vectors for mean in (query.mean, own.mean, others))
+        zz, zg, gg = system.inner(z, z), system.inner(z, g), system.inner(g, g)
+        rz, rg = system.inner(r, z), system.inner(r, g)
+        shift = k * (y - query.target)[:, None]
+        zb = system.with_right(z) + shift * zz
+        gb = system.with_right(g) + shift * zg
+        rb = system.with_right(r) + shift * rz
+        determinant = (1.0 + k * zz) * (1.0 + h * gg) - k * h * zg**2
+        t = ((1.0 + h * gg) * k * zb - k * zg * h * gb) / determinant
+        s = ((1.0 + k * zz) * h * gb - h * zg * k * zb) / determinant
+        target = query.weight * query.target - own.weight * own.target
+        return (y - target / self.compared_weight)[:, None] - (rb - rz * t - rg * s)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from toprank.base import TrainingData
-from toprank.margin._linear import LinearRanker
-from toprank.margin.copies import merge_copies
-from toprank.margin.partial_batch import BatchOptions, RangeSolution, fit_range
-from toprank.margin.partial_loss import PartialLoss, check_range
-from toprank.margin.scaling import Scaling
+from toprank.docstrings import fill_docstring
+from toprank.margin.base import LinearRanker, Solution, deduplicate_rows
+from toprank.margin.matrices import fit_scaler, scale_rows
+from toprank.margin.partial_batch import BatchOptions, fit_range
+from toprank.margin.partial_loss import PartialLoss
+from toprank.validation import check_range
 
 __all__ = ["PartialAUCSVM"]
 
 
+@fill_docstring
 class PartialAUCSVM(LinearRanker):
     r"""Structural SVM for the area under the ROC curve over a range of false positive rates.
 
@@ -46,8 +48,7 @@ class PartialAUCSVM(LinearRanker):
         concave-convex procedure from the solution of the convex problem.
     C : float, default=1000.0
         Factor of the loss, which is a mean over pairs (so it takes larger values than for a sum).
-    scale : bool, default=True
-        Divide each column by its standard deviation (and centre it, if the data is dense) first.
+    %(scale)s
     tol : float, default=1e-3
         Relative gap between the objective and its certified bound.
     max_iter : int, default=1000
@@ -64,10 +65,7 @@ class PartialAUCSVM(LinearRanker):
         that of the last convex problem.
     n_iter_ : int
         Orderings found.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive one.
-    offset_ : float
-        The threshold that was subtracted from the scores.
+    %(classes)s
 
     References
     ----------
@@ -87,6 +85,11 @@ class PartialAUCSVM(LinearRanker):
     0.7
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearRanker._parameter_constraints,
+        "tight": ["boolean"],
+    }
+
     def __init__(
         self,
         fpr: tuple[float, float] = (0.0, 1.0),
@@ -104,16 +107,15 @@ class PartialAUCSVM(LinearRanker):
         self.tol = tol
         self.max_iter = max_iter
 
+    @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> PartialAUCSVM:
         """Learn the coefficients.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_rows, n_columns)
-        y : array of shape (n_rows,)
-            Two labels; the greater one is the positive class.
-        sample_weight : array of shape (n_rows,), optional
-            A weight of 2 is the row twice, of 0 the row absent.
+        %(sparse_X)s
+        %(y)s
+        %(sample_weight)s
         qid : array of shape (n_rows,), optional
             Queries. The loss is then the mean over the queries that have both classes, each with
             its own range.
@@ -123,32 +125,34 @@ class PartialAUCSVM(LinearRanker):
         self : PartialAUCSVM
         """
         fpr = check_range(self.fpr)
-        if not self.C > 0:
-            raise ValueError(f"C must be above 0; got {self.C!r}")
-        data = merge_copies(self._check_training(X, y, sample_weight, qid))
+        data = deduplicate_rows(self._check_training(X, y, sample_weight, qid))
         _check_query_classes(data)
-        scaling = Scaling.of(data.X, data.sample_weight, enabled=self.scale)
-        found = self._minimise(scaling.apply(data.X), data, fpr)
-        self.objective_, self.gap_, self.n_iter_ = found.objective, found.gap, found.n_evaluations
-        self._keep_linear(found.w, scaling)
-        if found.gap > 10 * self.tol:
+        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        found = self._minimise(scale_rows(scaler, data.X), data, fpr)
+        self.objective_, self.gap_, self.n_iter_ = found.objective, found.relative_gap, found.n_iter
+        self._keep_linear(found.coefficients, scaler)
+        self._warn(fpr)
+        self._set_threshold(self._raw_scores(data.X), data)
+        return self
+
+    def _warn(self, fpr: tuple[float, float]) -> None:
+        """Say so if the minimum was not reached, or is of no use."""
+        if self.gap_ > 10 * self.tol:
             warnings.warn(
-                f"the objective is still up to {100 * found.gap:.2g}% above its minimum after "
-                f"{found.n_evaluations} orderings; raise max_iter, or lower C",
+                f"the objective is still up to {100 * self.gap_:.2g}% above its minimum after "
+                f"{self.n_iter_} orderings; raise max_iter, or lower C",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        elif not found.w.any():
+        elif not self.coef_.any():
             warnings.warn(
                 "no linear score has a smaller loss than equal scores: the classes overlap too much "
                 f"between the false positive rates {fpr[0]:g} and {fpr[1]:g}, and all rows score the "
                 "same; widen fpr, or use PartialAUCRanker, which finds a range that works",
-                stacklevel=2,
+                stacklevel=3,
             )
-        self._set_threshold(self._raw_scores(data.X), data)
-        return self
 
-    def _minimise(self, rows: Any, data: TrainingData, fpr: tuple[float, float]) -> RangeSolution:
+    def _minimise(self, rows: Any, data: TrainingData, fpr: tuple[float, float]) -> Solution:
         """Solve the convex problem, then the tight one if it is wanted."""
         options = BatchOptions(1.0 / self.C, self.tol, self.max_iter, direct=False)
         # over the whole range the two losses are the same, and the hinge is quicker
@@ -158,7 +162,7 @@ class PartialAUCSVM(LinearRanker):
             return fit_range(rows, loss, options)
         convex = PartialLoss(data.y > 0, data.weights, fpr, "hinge", True, data.qid)
         start = fit_range(rows, convex, options)
-        return fit_range(rows, loss, options, start.w)
+        return fit_range(rows, loss, options, start.coefficients)
 
 
 def _check_query_classes(data: TrainingData) -> None:
