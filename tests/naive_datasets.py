@@ -6,7 +6,7 @@ import math
 
 
 def card_history(time, card, amount, online, position, state):
-    """`toprank.datasets._kernels.card_history`, one purchase at a time."""
+    """`toprank.datasets.card_fraud.card_history`, one purchase at a time."""
     cards = {}
     for number, row in enumerate(state):
         names = ("last", "count_1h", "count_24h", "amount_24h", "mean", "online", "present")

@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from toprank.datasets import iter_card_fraud, make_card_fraud, write_card_fraud
-from toprank.datasets._kernels import card_history
+from toprank.datasets.card_fraud import card_history
 
 
 @pytest.fixture(scope="module")

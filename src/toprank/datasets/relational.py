@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toprank.datasets._base import RelationalDataset
+from toprank.datasets.loaders import RelationalDataset
 
 __all__ = ["make_relational"]
 
