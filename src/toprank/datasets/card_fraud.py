@@ -21,16 +21,6 @@ __all__ = ["iter_card_fraud", "make_card_fraud", "write_card_fraud"]
 
 TARGET = "is_fraud"
 EXTRA = ["time", "day", "card_id", "merchant_id"]
-COLUMNS = [
-    *EXTRA, "amount", "hour", "weekday", "channel", "merchant_category", "recurring", "instalments",
-    "attempts", "authentication", "device", "address_match", "ip_risk", "device_age_days",
-    "email_age_days", "security_code_match", "language_match", "merchant_country", "currency",
-    "merchant_age_days", "merchant_mean_amount", "merchant_volume", "merchant_chargeback_rate",
-    "card_type", "card_brand", "issuer", "card_age_days", "credit_limit", "holder_age", "holder_segment",
-    "home_region", "distance_home_km", "distance_last_km", "speed_kmh", "hours_since_last",
-    "recent_count_1h", "recent_count_24h", "recent_amount_24h", "card_mean_amount", "amount_ratio",
-    "recent_online_share", TARGET,
-]  # fmt: skip
 MAX_CARDS = 500_000
 
 
@@ -46,9 +36,9 @@ def make_card_fraud(
 
     Customers with their own purse, region and habits pay at merchants of twenty categories, in
     shops, at cash machines and online, by day more than by night; sometimes they go on a spree or on
-    a trip. Fraud comes in campaigns (card testing, online sprees, skimmed and lost cards, account
-    takeover, disputes) that begin, grow and end, each with its own categories, hours and amounts, so
-    what was learnt on early days fades on later ones. A stolen card is used several times within hours.
+    a trip. Six kinds of fraud (online sprees, card testing, skimmed and lost cards, account takeover,
+    disputes), each with its own categories, hours and amounts, come and go in waves, so what was
+    learnt on early days fades on later ones. A stolen card is used several times within hours.
     Much fraud leaves no technical trace, and customers do odd things too: boosted trees trained on
     the first three quarters of 300,000 rows or more reach an average precision between .2 and .6 on
     the last quarter, depending on the campaigns that the seed brings; on fewer rows less.
@@ -242,9 +232,9 @@ CATEGORIES: dict[str, tuple[float, float, float]] = {
 NAMES = list(CATEGORIES)
 CASH = NAMES.index("cash")
 POPULARITY, LOG_PRICE, ONLINE_TILT = np.array(list(CATEGORIES.values())).T
-# Kinds of fraud. share: how common campaigns are; online: purchases without the card; shift, spread: of the
-# logarithm of the amount; size: purchases of a burst; gap: hours between them; night: 1 for mostly at night;
-# away, tested, stealth: bursts far from home, with a tiny purchase first, without technical traces.
+# Kinds of fraud. share: how common it is; online: purchases without the card; shift, spread: of the log of
+# the amount; size: purchases of a burst; gap: hours between them; night: 1 for mostly at night; away, tested,
+# stealth: bursts far from home, with a tiny purchase first, without technical traces.
 FRAUD = ("share", "online", "shift", "spread", "size", "gap", "night", "away", "tested", "stealth")
 KINDS: dict[str, tuple[tuple[float, ...], str]] = {
     "online_spree": ((0.30, 0.98, 0.7, 0.6, 3.5, 0.6, 0.6, 0.0, 0.3, 0.25),
@@ -256,8 +246,10 @@ KINDS: dict[str, tuple[tuple[float, ...], str]] = {
                   "grocery fuel restaurant transit clothing"),
     "takeover": ((0.15, 0.90, 0.5, 0.6, 2.0, 6.0, 0.2, 0.0, 0.0, 0.60),
                  "travel hotel electronics marketplace furniture"),
-    "dispute": ((0.10, 0.60, 0.1, 0.4, 1.2, 12.0, 0.0, 0.0, 0.0, 1.00), ""),
+    "dispute": ((0.10, 0.60, 0.1, 0.4, 1.2, 12.0, 0.0, 0.0, 0.0, 1.00), " ".join(CATEGORIES)),
 }  # fmt: skip
+OF_KIND = dict(zip(FRAUD, np.array([numbers for numbers, _ in KINDS.values()]).T, strict=True))
+SKIMMING = list(KINDS).index("skimming")
 HOURS = np.array(
     [2, 1, 1, 1, 1, 2, 5, 10, 14, 16, 18, 21, 26, 23, 19, 18, 20, 25, 28, 24, 18, 13, 8, 4.0]
 )
@@ -287,7 +279,7 @@ def _take(table: Table, rows: np.ndarray) -> Table:
 
 
 class _Simulator:
-    """Draws cards, merchants and fraud campaigns once, then rows block by block."""
+    """Draws cards, merchants and the waves of fraud once, then rows block by block."""
 
     def __init__(self, seed: int, n_rows: int, n_fraud: int, days: int, n_cards: int) -> None:
         self.seed, self.n_rows, self.n_fraud, self.days = seed, n_rows, n_fraud, days
@@ -300,41 +292,31 @@ class _Simulator:
         tilt = random.gamma(6.0, 1.0 / 6.0, (len(SEGMENTS), 1, len(NAMES)))
         tastes = tilt * np.stack([POPULARITY / (1.0 + ONLINE_TILT), POPULARITY * ONLINE_TILT])
         self.tastes = _cumulative(tastes)  # of each segment, in shops and online
-        self.draw_campaigns()
+        self.draw_fraud()
         self.draw_cards(n_cards)
         self.draw_merchants(max(20, n_cards // 320))
         self.state = self.first_state()
 
-    def draw_campaigns(self) -> None:
-        """Draw fraud campaigns that begin, grow and end.
-
-        One campaign of each kind runs all the time; each has its own taste within its kind.
-        """
-        random, days, n_kinds = self.random, self.days, len(KINDS)
-        n = n_kinds + max(6, round(days / 2.5))
-        table = np.array([numbers for numbers, _ in KINDS.values()])
-        share = table[:, 0]
-        kind = np.append(np.arange(n_kinds), random.choice(n_kinds, n - n_kinds, p=share))
-        middle, width = random.uniform(0.0, days, n), random.uniform(2.0, 8.0, n)
-        day = np.arange(days)[:, None] + 0.5
-        activity = random.gamma(3.0, 3.0, n) / width * np.exp(-0.5 * ((day - middle) / width) ** 2)
-        activity[:, :n_kinds] = 0.8 * share * activity[:, n_kinds:].sum(axis=1).mean()
-        total = activity.sum(axis=1, keepdims=True)
-        activity *= (
-            0.7 * total.mean() + 0.3 * total
-        ) / total  # the mix changes more than the volume
-        self.campaigns: Table = dict(zip(FRAUD, table[kind].T, strict=True))
-        self.campaigns["skimming"] = kind == list(KINDS).index("skimming")
-        self.campaigns["shift"] = self.campaigns["shift"] + random.normal(0.0, 0.3, n)
-        night = self.campaigns["night"]
+    def draw_fraud(self) -> None:
+        """Draw when each kind of fraud is common, in waves, and what it likes to buy."""
+        random, days, n = self.random, self.days, len(KINDS)
+        day = np.arange(days)[:, None, None] + 0.5
+        middle, width = random.uniform(0.0, days, (n, 4)), random.uniform(2.0, 8.0, (n, 4))
+        waves = np.exp(-0.5 * ((day - middle) / width) ** 2) * random.gamma(1.0, 1.0, (n, 4))
+        activity = OF_KIND["share"] * (0.2 + waves.sum(axis=2))
+        activity /= (
+            activity.sum(axis=1, keepdims=True) ** 0.7
+        )  # the mix changes more than the volume
+        night = OF_KIND["night"]
         hours = np.outer(HOURS / HOURS.sum(), 1 - night) + np.outer(NIGHT / NIGHT.sum(), night)
         by_hour = (activity[:, None, :] * hours).reshape(24 * days, n)
-        self.by_hour = _cumulative(by_hour)  # shares of the campaigns
+        self.by_hour = _cumulative(by_hour)  # shares of the kinds
         self.fraud_clock = np.append(0.0, _cumulative(by_hour.sum(axis=1)))
-        likes = np.array([[name in liked.split() for name in NAMES] for _, liked in KINDS.values()])
-        tastes = np.where(likes[kind], random.gamma(0.7, 1.0, (n, len(NAMES))) + 0.02, 0.0)
-        tastes[~likes[kind].any(axis=1)] = POPULARITY * (0.5 + ONLINE_TILT)  # as customers do
-        self.campaigns["tastes"] = _cumulative(tastes)
+        liked = np.array([[name in names.split() for name in NAMES] for _, names in KINDS.values()])
+        tastes = liked * (random.gamma(0.7, 1.0, liked.shape) + 0.02)
+        self.fraud_tastes = _cumulative(
+            tastes * np.where(liked.all(axis=1)[:, None], POPULARITY, 1)
+        )
 
     def draw_cards(self, n: int) -> None:
         """Draw customers: how much, where, how often and how they pay."""
@@ -421,17 +403,19 @@ class _Simulator:
         """Draw bursts of fraud: a stolen card is used several times within hours."""
         n, random = len(begin), self.random
         hour = np.minimum((begin // HOUR).astype(np.int64), len(self.by_hour) - 1)
-        campaign = (random.random((n, 1)) > self.by_hour[hour]).sum(axis=1)
-        of = _take(self.campaigns, campaign)
+        kind = (random.random((n, 1)) > self.by_hour[hour]).sum(axis=1)
+        chance = {
+            name: random.random(n) < OF_KIND[name][kind] for name in ("away", "tested", "stealth")
+        }
         return {
             "begin": begin,
-            "size": random.geometric(1.0 / of["size"]),
-            "gap": of["gap"],
+            "size": random.geometric(1.0 / OF_KIND["size"][kind]),
+            "gap": OF_KIND["gap"][kind],
             "card": random.integers(0, len(self.cards["use"]), n),
-            "campaign": campaign,
-            "away": random.random(n) < of["away"],
-            "tested": random.random(n) < of["tested"],
-            "traces": random.random(n) > of["stealth"],
+            "kind": kind,
+            "away": chance["away"],
+            "tested": chance["tested"],
+            "traces": ~chance["stealth"],
         }
 
     def draw_sessions(self, begin: np.ndarray) -> Table:
@@ -446,7 +430,7 @@ class _Simulator:
             "size": 1 + several * random.geometric(0.4, n),
             "gap": np.where(away, 4.0, 0.5),
             "card": card,
-            "campaign": np.full(n, -1),
+            "kind": np.full(n, -1),
             "away": away,
             "tested": no,
             "traces": no,
@@ -479,12 +463,12 @@ class _Simulator:
 
     def frame(self, rows: Table) -> pd.DataFrame:
         """Draw the columns of some rows, and bring the state of their cards up to date."""
-        time, card, fraud, n = rows["time"], rows["card"], rows["campaign"] >= 0, len(rows["time"])
-        holder, of = _take(self.cards, card), _take(self.campaigns, rows["campaign"])
-        online, category, merchant = self.choose_merchant(rows, holder, of)
+        time, card, fraud, n = rows["time"], rows["card"], rows["kind"] >= 0, len(rows["time"])
+        holder = _take(self.cards, card)
+        online, category, merchant = self.choose_merchant(rows, holder)
         shop = _take(self.merchants, merchant)
-        amount = self.choose_amount(rows, holder, of, shop, category == CASH)
-        stripe = np.select([fraud & of["skimming"], shop["abroad"] == 1], [0.45, 0.15], 0.03)
+        amount = self.choose_amount(rows, holder, shop, category == CASH)
+        stripe = np.select([rows["kind"] == SKIMMING, shop["abroad"] == 1], [0.45, 0.15], 0.03)
         u = self.random.random((3, n))
         channel = np.select(
             [online & (u[0] < 0.04), online, category == CASH, u[1] < stripe, (amount < 50) & (u[2] < 0.65)],
@@ -494,49 +478,44 @@ class _Simulator:
         x, y = x + rows["east"], y + rows["north"]
         past = card_history(time, card, amount, online, x, y, self.state)
         second = time.astype(np.int64)
-        numbers = {
-            "amount": amount,
+        history = {
             "distance_home_km": np.where(
                 online, np.nan, np.hypot(x - holder["x"], y - holder["y"])
             ),
             "distance_last_km": past[:, 6],
             "speed_kmh": past[:, 6] / np.maximum(past[:, 7], 0.05),
-            "hours_since_last": past[:, 0],
-            "recent_count_1h": past[:, 1],
-            "recent_count_24h": past[:, 2],
-            "recent_amount_24h": past[:, 3],
-            "card_mean_amount": past[:, 4],
             "amount_ratio": amount / np.maximum(past[:, 4], 1.0),
-            "recent_online_share": past[:, 5],
+            **dict(zip(PAST, past.T[:6], strict=True)),
         }
-        columns = {
+        return pd.DataFrame({
             "time": START + (1000 * second).astype("timedelta64[ms]"),
             "day": (second // 86_400).astype(np.int16),
             "card_id": card,
             "merchant_id": merchant,
+            "amount": amount.astype(np.float32),
             "hour": (second // 3600 % 24).astype(np.int8),
             "weekday": (second // 86_400 % 7).astype(np.int8),
-            "card_age_days": (holder["age_days"] + time // DAY).astype(np.int32),
-            "is_fraud": fraud.astype(np.int8),
-            **{name: values.astype(np.float32) for name, values in numbers.items()},
             **self.draw_details(rows, channel, category, amount, shop["currency"]),
-            **_take(self.card_columns, card),
             **_take(self.merchant_columns, merchant),
-        }
-        return pd.DataFrame({name: columns[name] for name in COLUMNS})
+            "card_age_days": (holder["age_days"] + time // DAY).astype(np.int32),
+            **_take(self.card_columns, card),
+            **{name: values.astype(np.float32) for name, values in history.items()},
+            TARGET: fraud.astype(np.int8),
+        })  # fmt: skip
 
-    def choose_merchant(self, rows: Table, holder: Table, of: Table) -> tuple[np.ndarray, ...]:
+    def choose_merchant(self, rows: Table, holder: Table) -> tuple[np.ndarray, ...]:
         """Choose whether to buy online, what, and from whom.
 
         Slowly more is bought online. Careless fraud goes to the riskier of two merchants.
         """
-        n, fraud, random = len(rows["time"]), rows["campaign"] >= 0, self.random
+        n, fraud, random = len(rows["time"]), rows["kind"] >= 0, self.random
         share = holder["online"] * (1.0 + 0.15 * rows["time"] / (self.days * DAY))
-        share = np.where(fraud, of["online"], np.where(rows["away"], 0.5 * share, share))
-        online = random.random(n) < share
-        tastes = np.where(
-            fraud[:, None], of["tastes"], self.tastes[holder["segment"], online.astype(np.int64)]
+        share = np.where(
+            fraud, OF_KIND["online"][rows["kind"]], np.where(rows["away"], 0.5 * share, share)
         )
+        online = random.random(n) < share
+        tastes = self.tastes[holder["segment"], online.astype(np.int64)]
+        tastes[fraud] = self.fraud_tastes[rows["kind"][fraud]]
         category = (random.random((n, 1)) > tastes).sum(axis=1)
         online &= category != CASH
         abroad = np.where(online, random.random(n) < 0.3, rows["abroad"])
@@ -547,13 +526,15 @@ class _Simulator:
         return online, category, np.where(careless, second, first)
 
     def choose_amount(
-        self, rows: Table, holder: Table, of: Table, shop: Table, cash: np.ndarray
+        self, rows: Table, holder: Table, shop: Table, cash: np.ndarray
     ) -> np.ndarray:
-        """Draw the amount from prices, the customer's spending and, for fraud, its campaign."""
-        fraud, random = rows["campaign"] >= 0, self.random
+        """Draw the amount from prices, the customer's spending and the kind of fraud."""
+        fraud, random = rows["kind"] >= 0, self.random
         mean = shop["log_price"] + 0.6 * holder["log_spend"] + 0.0008 * rows["time"] / DAY
-        spread = np.hypot(0.6, np.where(fraud, of["spread"], 0.0))
-        log_amount = random.normal(mean + np.where(fraud, of["shift"], 0.0), spread)
+        shift, spread = (
+            np.where(fraud, OF_KIND[k][rows["kind"]], 0.0) for k in ("shift", "spread")
+        )
+        log_amount = random.normal(mean + shift, np.hypot(0.6, spread))
         log_amount = np.where(rows["tested"], random.normal(0.4, 0.5, len(fraud)), log_amount)
         amount = np.maximum(np.exp(log_amount).round(2), 0.5)
         return np.where(cash, np.maximum(10.0, np.round(amount, -1)), amount)
@@ -563,7 +544,7 @@ class _Simulator:
         currency: np.ndarray,
     ) -> Table:  # fmt: skip
         """Draw how the purchase was made; technical traces are missing in shops."""
-        random, n, traces, fraud = self.random, len(channel), rows["traces"], rows["campaign"] >= 0
+        random, n, traces, fraud = self.random, len(channel), rows["traces"], rows["kind"] >= 0
         online, remote = channel == ONLINE, channel >= ONLINE
 
         def chance(usual: float, odd: float | None = None, of: np.ndarray = traces) -> np.ndarray:
@@ -613,6 +594,8 @@ class _Simulator:
 # -- the past of a card ---------------------------------------------------------------------------------
 
 # Columns of the state of a card; PRESENT, X and Y are time and place of the last purchase in a shop.
+PAST = ("hours_since_last", "recent_count_1h", "recent_count_24h", "recent_amount_24h", "card_mean_amount",
+        "recent_online_share")  # fmt: skip
 LAST, COUNT_1H, COUNT_24H, AMOUNT_24H, MEAN, ONLINE_SHARE, PRESENT, X, Y = range(9)
 
 
