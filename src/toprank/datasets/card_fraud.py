@@ -286,9 +286,8 @@ class _Simulator:
         self.random = random = np.random.default_rng([seed, 0])
         self.hours = np.arange(24 * days + 1) * HOUR
         per_hour = np.outer(WEEK[np.arange(days) % 7], HOURS).ravel()
-        self.clock = np.append(
-            0.0, _cumulative(per_hour)
-        )  # share of the rows by the end of an hour
+        # shares of the rows by the end of each hour
+        self.clock = np.append(0.0, _cumulative(per_hour))
         tilt = random.gamma(6.0, 1.0 / 6.0, (len(SEGMENTS), 1, len(NAMES)))
         tastes = tilt * np.stack([POPULARITY / (1.0 + ONLINE_TILT), POPULARITY * ONLINE_TILT])
         self.tastes = _cumulative(tastes)  # of each segment, in shops and online
@@ -304,9 +303,8 @@ class _Simulator:
         middle, width = random.uniform(0.0, days, (n, 4)), random.uniform(2.0, 8.0, (n, 4))
         waves = np.exp(-0.5 * ((day - middle) / width) ** 2) * random.gamma(1.0, 1.0, (n, 4))
         activity = OF_KIND["share"] * (0.2 + waves.sum(axis=2))
-        activity /= (
-            activity.sum(axis=1, keepdims=True) ** 0.7
-        )  # the mix changes more than the volume
+        # the mix changes more than the volume
+        activity /= activity.sum(axis=1, keepdims=True) ** 0.7
         night = OF_KIND["night"]
         hours = np.outer(HOURS / HOURS.sum(), 1 - night) + np.outer(NIGHT / NIGHT.sum(), night)
         by_hour = (activity[:, None, :] * hours).reshape(24 * days, n)
@@ -314,31 +312,27 @@ class _Simulator:
         self.fraud_clock = np.append(0.0, _cumulative(by_hour.sum(axis=1)))
         liked = np.array([[name in names.split() for name in NAMES] for _, names in KINDS.values()])
         tastes = liked * (random.gamma(0.7, 1.0, liked.shape) + 0.02)
-        self.fraud_tastes = _cumulative(
-            tastes * np.where(liked.all(axis=1)[:, None], POPULARITY, 1)
-        )
+        everything = liked.all(axis=1, keepdims=True)
+        self.fraud_tastes = _cumulative(tastes * np.where(everything, POPULARITY, 1.0))
 
     def draw_cards(self, n: int) -> None:
         """Draw customers: how much, where, how often and how they pay."""
         random = self.random
         segment = random.choice(len(SEGMENTS), n, p=[0.15, 0.35, 0.25, 0.17, 0.08])
-        kind, brand = (
-            random.choice(3, n, p=[0.62, 0.32, 0.06]),
-            random.choice(3, n, p=[0.5, 0.4, 0.1]),
-        )
+        kind = random.choice(3, n, p=[0.62, 0.32, 0.06])
+        brand = random.choice(3, n, p=[0.5, 0.4, 0.1])
         region, issuer = (random.random((2, n)) ** 1.5 * [[12], [24]]).astype(np.int64)
         log_spend = random.normal(np.array([-0.4, 0.1, 0.2, -0.1, 0.5])[segment], 0.45)
         limit = np.round(np.exp(random.normal(7.8, 0.5, n) + 0.5 * log_spend), -2)
         mean_age, spread = np.array([[22, 42, 40, 70, 47], [3, 9, 9, 8, 10]])[:, segment]
+        age = random.normal(mean_age, spread)
         radius, angle = np.where(region % 2, 380.0, 180.0), region * np.pi / 6
         self.card_columns: Table = {
             "card_type": _categorical(kind, ("debit", "credit", "prepaid")),
             "card_brand": _categorical(brand, ("brand_a", "brand_b", "brand_c")),
             "issuer": _categorical(issuer, [f"bank_{k:02d}" for k in range(1, 25)]),
             "credit_limit": _number(limit, kind == 1),
-            "holder_age": _number(
-                random.normal(mean_age, spread).clip(18, 95).round(), random.random(n) > 0.06
-            ),
+            "holder_age": _number(age.clip(18, 95).round(), random.random(n) > 0.06),
             "holder_segment": _categorical(segment, SEGMENTS),
             "home_region": _categorical(region, REGIONS),
         }
@@ -390,11 +384,11 @@ class _Simulator:
             fraud_shares = np.interp(ends, self.hours, self.fraud_clock)
             n_new = min(round(self.n_fraud * fraud_shares[1]) - n_fraud, n_after - n_before)
             n_fraud += n_new
-            times = np.interp(random.uniform(*fraud_shares, n_new), self.fraud_clock, self.hours)
+            places = random.uniform(fraud_shares[0], fraud_shares[1], n_new)
+            times = np.interp(places, self.fraud_clock, self.hours)
             fraud = self.unfold(self.draw_bursts(times), ends[1])
-            times = np.interp(
-                random.uniform(*shares, n_after - n_before - n_new), self.clock, self.hours
-            )
+            places = random.uniform(shares[0], shares[1], n_after - n_before - n_new)
+            times = np.interp(places, self.clock, self.hours)
             genuine = self.unfold(self.draw_sessions(times), ends[1])
             rows = {name: np.concatenate([fraud[name], genuine[name]]) for name in fraud}
             yield self.frame(_take(rows, np.argsort(rows["time"], kind="stable")))
@@ -586,8 +580,9 @@ class _Simulator:
         state[:, MEAN] = np.exp(3.6 + 0.6 * cards["log_spend"] + random.normal(0.0, 0.3, n))
         state[:, ONLINE_SHARE] = cards["online"]
         state[:, X], state[:, Y] = cards["x"], cards["y"]
-        new = np.flatnonzero(random.random(n) < 0.1)
-        state[np.ix_(new, [LAST, PRESENT, X, Y])] = np.nan
+        new = random.random(n) < 0.1
+        for column in (LAST, PRESENT, X, Y):
+            state[new, column] = np.nan
         return state
 
 

@@ -185,12 +185,11 @@ def catalogue() -> dict[str, Entry]:
     entries = {}
     with files("toprank.datasets").joinpath("catalogue.csv").open(encoding="utf-8") as file:
         for line in csv.DictReader(file):
-            counts = {name: int(line[name]) for name in ("rows", "features", "positives")}
-            openml_id = int(line["openml_id"]) if line["openml_id"] else None
-            text = {
-                k: line[k] for k in ("name", "task", "positive_class", "licence", "source", "note")
+            numbers: dict[str, Any] = {
+                name: int(line[name]) for name in ("rows", "features", "positives")
             }
-            entries[line["name"]] = Entry(**text, **counts, openml_id=openml_id)
+            numbers["openml_id"] = int(line["openml_id"]) if line["openml_id"] else None
+            entries[line["name"]] = Entry(**{**line, **numbers})
     return entries
 
 

@@ -454,7 +454,7 @@ def is_wrapper(model: Any) -> bool:
 
 
 def _is_integer(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, (int, np.integer)) and low <= value <= high
+    return isinstance(value, (int, np.integer)) and low <= int(value) <= high
 
 
 def _is_a(value: Any, *names: str) -> bool:
@@ -503,7 +503,7 @@ def _check_columns(state: dict[str, Any], n_columns: int) -> None:
 
 
 def _check_classes(state: dict[str, Any]) -> None:
-    classes = state.get("classes_")
+    classes: Any = state.get("classes_")
     known = isinstance(classes, np.ndarray) and classes.shape == (2,)
     require(known and classes.dtype.kind in "iufbUO", "a model does not say what its classes are")
     labels = classes.tolist()

@@ -184,7 +184,7 @@ class Pools:
 
     def take(self, description: dict[str, Any]) -> np.ndarray:
         """Return the next array of a type."""
-        name, shape, order = (description.get(key) for key in ("type", "shape", "order"))
+        name, shape, order = (description[key] for key in ("type", "shape", "order"))
         known = isinstance(name, str) and name in self.cells
         require(known, "an array has an unknown type, or one that has no cells")
         plain = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and order in ("C", "F")

@@ -282,7 +282,7 @@ def check_summary(summary: Any) -> None:
 
 
 def _is_column_summary(column: dict[str, Any]) -> bool:
-    shares = column.get("shares")
+    shares: Any = column.get("shares")
     named = isinstance(column.get("name"), str) and _are_numbers([column.get("missing")])
     if column.get("kind") == "number":
         return named and _are_numbers(column.get("quantiles"))
