@@ -14,14 +14,19 @@ from typing import Any
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
+import pandas as pd
 import pytest
 from model_file_damage import members_of, sealed, zipped
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import toprank
+from toprank.binning import Bins
+from toprank.encoding import TableEncoder
 from toprank.persistence import ModelFileError
+from toprank.persistence.checks import check_record
 
 Members = dict[str, bytes]
 
@@ -62,6 +67,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     found = {}
     for name, model in models.items():
         toprank.save(model.fit(X, y), path)
+        found[name] = path.read_bytes()
+    table = pd.DataFrame(
+        {"amount": np.where(y, np.nan, X[:, 0]), "country": np.where(y, "NL", "DE")}
+    )
+    for name, data in (("encoder", table), ("sparse encoder", sparse.csr_matrix(X))):
+        toprank.save(TableEncoder().fit(data), path)
         found[name] = path.read_bytes()
     return found
 
@@ -311,6 +322,7 @@ def put(index: Any, value: Any) -> Callable[[np.ndarray], None]:
 TREE = ("state", "tree_", "fields")
 RULES = (*TREE, "rules", "fields")
 SPLIT = (*RULES, "models", "items", 0, "state", "tree_", "parts")
+ENCODING = ("state", "encoding_", "fields")
 CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
     "child beyond": ("tree", (*TREE, "left"), 0, 10**6, "child out of range"),
     "child of itself": ("tree", (*TREE, "left"), 0, 0, "child out of range"),
@@ -334,6 +346,15 @@ CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
         "embedding", ("state", "trees_", 0, "fields", "left"), 0, 10**6, "child out of range"),
     "path column": (
         "embedding", ("state", "trees_", 0, "fields", "feature"), 0, 10**6, "column of a split"),
+    "encoded column": ("encoder", (*ENCODING, "source"), 0, 2, "column that does not exist"),
+    "encoded column below": ("encoder", (*ENCODING, "source"), 0, -1, "column that does not exist"),
+    "numbers of a category": ("encoder", (*ENCODING, "source"), 0, 1, "category that does not exist"),
+    "kind of encoding": ("encoder", (*ENCODING, "kind"), 0, 3, "'kind' .* out of range"),
+    "numbers as categories": ("encoder", (*ENCODING, "kind"), 0, 2, "category that does not exist"),
+    "unknown category": ("encoder", (*ENCODING, "shift"), 3, 2.0, "category that does not exist"),
+    "half a category": ("encoder", (*ENCODING, "shift"), 3, 0.5, "category that does not exist"),
+    "encoded NaN": ("encoder", (*ENCODING, "scale"), 0, np.nan, "not finite"),
+    "sparse scale": ("sparse encoder", ("state", "scale_"), 0, 0.0, "not above 0"),
     "unsorted categories": (
         "one-hot", ("state", "steps", 0, "items", 1, "state", "categories_", 0), 0, 1e9, "out of order"),
 }  # fmt: skip
@@ -343,6 +364,45 @@ CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
 def test_numbers_that_compiled_code_would_follow(case: str, refuses, saved) -> None:
     model, place, index, value, message = CELLS[case]
     refuses(cells_changed(saved[model], place, put(index, value)), message)
+
+
+LIMITS = {
+    "below": {"clip": -1.0}, "zero": {"clip": 0}, "text": {"clip": "much"}, "columns": {"n_columns": 3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_encodings_that_cannot_be(case: str, refuses, saved) -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["state"]["encoding_"]["fields"].update(LIMITS[case])
+
+    refuses(changed(saved["encoder"], change), "limit|wrong type|not for its columns")
+
+
+NO, BOTH = np.zeros(2, dtype=bool), np.array([False, True])
+BINS: dict[str, tuple[dict[str, Any], str]] = {
+    "one column": ({"cuts": (np.array([1.0]),)}, "other columns"),
+    "descending": ({"cuts": (np.array([2.0, 1.0]), np.array([0.0]))}, "ascend"),
+    "repeated": ({"cuts": (np.array([1.0, 1.0]), np.array([0.0]))}, "ascend"),
+    "not finite": ({"cuts": (np.array([np.nan]), np.array([0.0]))}, "ascend"),
+    "too many": ({"cuts": (np.arange(255.0), np.array([0.0]))}, "ascend"),
+    "integers": ({"cuts": (np.array([1]), np.array([0.0]))}, "ascend"),
+    "marks": ({"has_missing": np.zeros(3, dtype=bool)}, "'has_missing'"),
+    "numbers as marks": ({"is_category": np.zeros(2)}, "'is_category'"),
+}
+
+
+@pytest.mark.parametrize("case", BINS)
+def test_damaged_bins_are_refused(case: str) -> None:
+    good = {
+        "cuts": (np.array([1.0, 2.0]), np.array([0.0, 3.0])),
+        "is_category": BOTH,
+        "has_missing": NO,
+    }
+    check_record("binning.Bins", Bins(**good))
+    change, message = BINS[case]
+    with pytest.raises(ModelFileError, match=message):
+        check_record("binning.Bins", Bins(**{**good, **change}))
 
 
 def test_booleans_and_text_are_what_they_say(refuses, saved) -> None:
@@ -381,7 +441,7 @@ def test_schema_header_and_summary_must_be_those_of_the_model(
         refuses(sealed({**members, "summary.json": summary}), "summary")
 
 
-def test_parts_that_do_not_fit_together_are_found_by_a_trial(refuses, saved) -> None:
+def test_parts_that_do_not_fit_together_are_found_by_scoring_rows(refuses, saved) -> None:
     data = changed(saved["pipeline"], lambda tree: tree["state"]["steps"].pop(0))
     refuses(data, ".")
     shuffled = changed(saved["pipeline"], lambda tree: tree["state"]["steps"].reverse())

@@ -260,6 +260,16 @@ def _cut_points(cuts: Any, most: int = 254, high: float = np.inf, low: float = -
     return finite and len(cuts) <= most and _ascending(cuts) and _within(cuts, low, high)
 
 
+def _known_categories(bins: Any, columns: Any) -> bool:
+    """Whether the categories that have a bin exist."""
+    kinds = [values is not None for values in columns.categories]
+    return bins.is_category.tolist() == kinds and all(
+        _within(cuts, 0, len(values))
+        for cuts, values in zip(bins.cuts, columns.categories, strict=True)
+        if values is not None
+    )
+
+
 def _bins_of_rules(bins: Any) -> bool:
     limits = [np.inf if values is None else len(values) for values in bins.columns.categories]
     lows = [-np.inf if values is None else 0 for values in bins.columns.categories]
@@ -549,6 +559,8 @@ def _check_rounds(model: Any, n_columns: int) -> None:
 def _check_space(model: Any, n_columns: int) -> None:
     space, columns = model.space_, model.columns_
     same = not _is_a(space, "Bins") or np.array_equal(space.is_category, columns.is_category)
+    if hasattr(space, "cuts") and isinstance(space.cuts, tuple):
+        same = _known_categories(space, columns)
     require(same, "the bins of a model are for other columns")
 
 
