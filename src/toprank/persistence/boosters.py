@@ -17,7 +17,7 @@ import numpy as np
 
 from toprank.columns import Columns
 from toprank.parallel import thread_count
-from toprank.persistence.checks import ModelFileError, require
+from toprank.persistence.checks import ModelFileError, children_follow, require
 
 __all__ = ["check_booster", "make_booster", "make_tree", "tree_parts"]
 
@@ -150,7 +150,7 @@ def _check_feature_types(types: Any, columns: Columns) -> None:
 
 
 def _check_trees(model: Any, columns: Columns) -> None:
-    """The forest around the trees, then each tree."""
+    """Check the counts around the trees, then each tree."""
     known = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
     _check_keys(model, known, "a booster", optional=frozenset({"cats"}))
     _check_keys(model["gbtree_model_param"], {"num_parallel_tree", "num_trees"}, "a booster")
@@ -301,7 +301,11 @@ def make_tree(parts: Any) -> Any:
         fits = isinstance(cells, np.ndarray) and cells.dtype == dtype[name]
         require(fits and cells.shape == (n_nodes,), f"a decision tree has a damaged field {name!r}")
     _check_tree_sizes(parts, n_nodes)
-    _check_tree_links(given, n_features)
+    linked = children_follow(given["left_child"], given["right_child"])
+    require(linked, "a decision tree has a child out of range or a cycle")
+    columns = given["feature"][given["left_child"] != -1]
+    known = ((columns >= 0) & (columns < n_features)).all()
+    require(known, "a decision tree splits on a column that does not exist")
     nodes = np.zeros(n_nodes, dtype=dtype)
     for name, cells in given.items():
         nodes[name] = cells
@@ -332,20 +336,6 @@ def _check_tree_sizes(parts: dict[str, Any], n_nodes: int) -> None:
     fits = isinstance(values, np.ndarray) and values.dtype == np.float64
     fits = fits and values.shape == (n_nodes, 1, int(n_classes[0]))
     require(fits, "a decision tree has values of the wrong shape")
-
-
-def _check_tree_links(nodes: dict[str, np.ndarray], n_features: int) -> None:
-    """Check that children come after their parents, so that a walk down ends, and columns exist."""
-    left, right = nodes["left_child"], nodes["right_child"]
-    inner = left >= 0
-    leaves = (left[~inner] == -1).all() and (right[~inner] == -1).all()
-    require(leaves, "a decision tree has a child out of range")
-    for child in (left[inner], right[inner]):
-        forward = (child > np.flatnonzero(inner)) & (child < len(left))
-        require(forward.all(), "a decision tree has a child out of range or a cycle")
-    feature = nodes["feature"][inner]
-    known = (feature >= 0) & (feature < n_features)
-    require(known.all(), "a decision tree splits on a column that does not exist")
 
 
 @cache

@@ -20,7 +20,7 @@ import numpy as np
 from toprank.registry import WRAPPERS
 
 __all__ = [
-    "ModelFileError", "check_estimator", "check_record", "check_scikit_learn", "is_wrapper",
+    "ModelFileError", "check_estimator", "check_record", "check_scikit_learn", "children_follow", "is_wrapper",
     "make_record", "require",
 ]  # fmt: skip
 
@@ -236,7 +236,7 @@ def _add_up(offsets: Any, n_parts: int, total: int) -> bool:
     return fits and bool(offsets[0] == 0 and offsets[-1] == total and (np.diff(offsets) >= 0).all())
 
 
-def _children(left: np.ndarray, right: np.ndarray) -> bool:
+def children_follow(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether children come in pairs, after their parent, each with one parent only."""
     inner = left != -1
     children = np.concatenate([left[inner], right[inner]])
@@ -369,7 +369,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda e: getattr(e, "clip", 1.0) > 0, "has a damaged limit"),
     ],
     "RankTree": [
-        (lambda t: _children(t.left, t.right), "has a child out of range"),
+        (lambda t: children_follow(t.left, t.right), "has a child out of range"),
         (_split_numbers, "has a split out of range"),
         (lambda t: (t.position < (1 << t.depth)).all(), "has a position out of range"),
     ],
@@ -409,7 +409,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda e: e.landmarks.shape[1] == len(e.function.scaling.centre), "is for other columns"),
     ],
     "PathTree": [
-        (lambda t: _children(t.left, t.right), "has a child out of range"),
+        (lambda t: children_follow(t.left, t.right), "has a child out of range"),
         (lambda t: ((t.feature >= 0) == (t.left != -1)).all(), "has leaves that split"),
     ],
     "Staircase": [
