@@ -41,7 +41,7 @@ def make_card_fraud(
     learnt on early days fades on later ones. A stolen card is used several times within hours.
     Much fraud leaves no technical trace, and customers do odd things too: boosted trees trained on
     the first three quarters of 300,000 rows or more reach an average precision between .2 and .6 on
-    the last quarter, depending on the campaigns that the seed brings; on fewer rows less.
+    the last quarter, depending on the waves that the seed brings; on fewer rows less.
 
     The forty features are numbers and categories, some with missing values: the purchase
     (amount, hour, channel, category, ...), technical traces of online purchases (device, address,
