@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 
-def card_history(time, card, amount, online, position, state):
-    """`toprank.datasets._kernels.card_history`, one purchase at a time."""
+def card_history(time, card, amount, online, x, y, state):
+    """`toprank.datasets.card_fraud.card_history`, one purchase at a time."""
     cards = {}
     for number, row in enumerate(state):
         names = ("last", "count_1h", "count_24h", "amount_24h", "mean", "online", "present")
         cards[number] = dict(zip(names, row[:7], strict=True)) | {"where": tuple(row[7:])}
     answers = []
-    for t, c, paid, is_online, where in zip(time, card, amount, online, position, strict=True):
+    rows = zip(time, card, amount, online, zip(x, y, strict=True), strict=True)
+    for t, c, paid, is_online, where in rows:
         past = cards[c]
         hours = (t - past["last"]) / 3600
         if not math.isnan(hours):

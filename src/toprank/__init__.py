@@ -24,7 +24,7 @@ _FUNCTIONS = {
     "show_versions": "toprank._version",
     "save": "toprank.persistence",
     "load": "toprank.persistence",
-    "to_onnx": "toprank.persistence.onnx_export",
+    "to_onnx": "toprank.persistence.onnx",
     "CalibratedRanker": "toprank.shortlisting.calibration",
     "choose_cut": "toprank.shortlisting.cut",
     "shortlist": "toprank.shortlisting.shortlist",

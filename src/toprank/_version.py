@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _PACKAGES = (
     "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "polars", "duckdb",
-    "xgboost", "xgboost-cpu", "lightgbm", "catboost", "imbalanced-learn", "skops", "dask",
+    "xgboost", "xgboost-cpu", "lightgbm", "catboost", "imbalanced-learn", "dask",
     "typer", "rich", "jinja2", "plotly", "matplotlib",
 )  # fmt: skip
 

@@ -52,7 +52,7 @@ class SchemaDifference:
     extra : tuple of str
         Columns of the table that training did not have.
     retyped : tuple of str
-        Columns that held one kind of cell in training and hold another now, with both kinds.
+        Columns that held one type of cell in training and hold another now, with both types.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class Columns:
 
     @classmethod
     def numeric(cls, n_columns: int) -> Columns:
-        """Columns of an array without names: all numbers."""
+        """Return the columns of an array without names: all numbers."""
         return cls(tuple(f"x{j}" for j in range(n_columns)), (None,) * n_columns)
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> Columns:
-        """Read the kinds of the columns of `frame`.
+        """Read from a table which columns are numbers and which are categories.
 
         Examples
         --------
@@ -173,8 +173,8 @@ class Columns:
 
         Categories never seen in training get the code `unseen`.
         """
-        kinds = {frame.iloc[:, j].dtype for j in range(frame.shape[1])}
-        dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
+        dtypes = {frame.iloc[:, j].dtype for j in range(frame.shape[1])}
+        dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
         out = np.empty(frame.shape, dtype=dtype, order="F")
         for j, (name, values) in enumerate(zip(self.names, self.categories, strict=True)):
             column = frame.iloc[:, j]
@@ -214,7 +214,7 @@ class Columns:
 
 
 def _categories_of(column: pd.Series) -> np.ndarray | None:
-    """Sorted category values of a column, or None if it holds numbers."""
+    """Return the sorted category values of a column, or None if it holds numbers."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _sorted_values(dtype.categories.to_numpy())
@@ -232,15 +232,15 @@ def _categories_of(column: pd.Series) -> np.ndarray | None:
 
 
 def _sorted_values(values: np.ndarray) -> np.ndarray:
-    """Category values as one sorted array of a plain dtype (mixed kinds become text)."""
-    kinds = {type(v).__name__ for v in values.tolist()}
-    if kinds <= {"int"} or kinds <= {"float", "int"} or kinds <= {"bool"}:
+    """Return category values as one sorted array of a plain dtype (mixed types become text)."""
+    types = {type(v) for v in values.tolist()}
+    if types <= {float, int} or types <= {bool}:
         return np.sort(np.array(values.tolist()))
     return np.sort(np.array([str(v) for v in values.tolist()], dtype=np.str_))
 
 
 def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
-    """Position of each cell in `values`, -1 where missing or unknown."""
+    """Return the position of each cell in `values`, -1 where missing or unknown."""
     cells: Any = column
     if values.dtype.kind == "U":
         cells = column.astype(object).map(str, na_action="ignore")
@@ -248,7 +248,7 @@ def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
         cells = column.astype(object)
     codes = pd.Index(values).get_indexer(pd.Index(cells))
     if len(codes) and (codes < 0).all() and column.notna().any():
-        # one new category is no surprise; another kind of cell, none of them known, is a mistake
+        # one new category is no surprise; another type of cell, none of them known, is a mistake
         trained, now = _kind(pd.Index(values).dtype), _kind(_plain_dtype(column))
         if trained != now:
             raise ValueError(
@@ -259,15 +259,15 @@ def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _plain_dtype(column: pd.Series) -> Any:
-    """The type of the cells themselves."""
+    """Return the type of the cells themselves."""
     dtype = column.dtype
     return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 
 def _kind(dtype: Any) -> str:
-    """What cells of a type are, in a word."""
+    """Return a word for what cells of a type are."""
     if pd.api.types.is_bool_dtype(dtype):
-        return "truth values"
+        return "booleans"
     if pd.api.types.is_numeric_dtype(dtype):
         return "numbers"
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
@@ -276,7 +276,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
-    """The cells of a numeric column as floats, NaN where missing."""
+    """Return the cells of a numeric column as floats, NaN where missing."""
     trouble: Any = ""
     if _kind(column.dtype) == "dates or times":  # NumPy would take them for counts of a time unit
         trouble = "they are dates or times"

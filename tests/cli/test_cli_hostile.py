@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import re
 from zipfile import ZipFile
 
 import numpy as np
@@ -14,8 +15,7 @@ import pandas as pd
 import pytest
 from cli_cases import one_line, one_real_line, real, rows, run, written
 
-from toprank.persistence.archive import read_archive, write_archive
-from toprank.persistence.migrations import MEMBER_NAMES, digests
+from toprank.persistence.files import MEMBER_NAMES, digests, read_archive, write_archive
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -153,16 +153,11 @@ def out_of_range(key, value):
 
 
 def huge_array(members):
-    """An array that says it has 10**15 cells."""
-    buffer = io.BytesIO()
-    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
-    header += " " * (118 - len(header) - 1) + "\n"
-    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
-    inner = ZipFile(io.BytesIO(members["arrays.skops"]))
-    with ZipFile(buffer, "w") as archive:
-        for name in inner.namelist():
-            archive.writestr(name, data if name.endswith(".npy") else inner.read(name))
-    return {**members, "arrays.skops": buffer.getvalue()}
+    """An array that says it has 10**12 cells."""
+    shape = re.compile(rb'("type": "[a-zA-Z0-9]+", "shape": )\[[0-9]+\]')
+    changed, n_changed = shape.subn(rb"\1[1000000000000]", members["model.json"])
+    assert n_changed > 0
+    return {**members, "model.json": changed}
 
 
 LIES = {

@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from toprank.datasets import Dataset, RelationalDataset, describe, load, load_relational
-from toprank.datasets.catalogue import catalogue
-from toprank.datasets.openml import RECIPES
+from toprank.datasets.loaders import RECIPES, catalogue
 
 
 @pytest.fixture

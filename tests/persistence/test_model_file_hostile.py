@@ -14,15 +14,19 @@ from typing import Any
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
+import pandas as pd
 import pytest
-from model_file_damage import ANY_NAME, members_of, sealed, zipped
+from model_file_damage import members_of, sealed, zipped
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import toprank
+from toprank.binning import Bins
+from toprank.encoding import TableEncoder
 from toprank.persistence import ModelFileError
-from toprank.persistence.archive import read_archive
+from toprank.persistence.checks import check_record
 
 Members = dict[str, bytes]
 
@@ -64,6 +68,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     for name, model in models.items():
         toprank.save(model.fit(X, y), path)
         found[name] = path.read_bytes()
+    table = pd.DataFrame(
+        {"amount": np.where(y, np.nan, X[:, 0]), "country": np.where(y, "NL", "DE")}
+    )
+    for name, data in (("encoder", table), ("sparse encoder", sparse.csr_matrix(X))):
+        toprank.save(TableEncoder().fit(data), path)
+        found[name] = path.read_bytes()
     return found
 
 
@@ -101,11 +111,16 @@ def test_a_pickle_inside(refuses, saved) -> None:
     refuses(
         zipped({**members, "state.pkl": pickle.dumps(Bomb())}), "'state.pkl', which does not belong"
     )
-    for name in ("model.json", "arrays.skops", "schema.json", "summary.json"):
+    for name in ("model.json", "arrays/f8.bin", "schema.json", "summary.json"):
         refuses(sealed({**members, name: pickle.dumps(Bomb())}), ".")
-    objects = io.BytesIO()
-    np.save(objects, np.array([Bomb()], dtype=object), allow_pickle=True)
-    refuses(sealed({**members, "arrays.skops": with_npy(members, objects.getvalue())}), "header")
+    for name in (
+        "arrays/O8.bin",
+        "arrays/V8.bin",
+        "arrays/M8.bin",
+        "arrays/f8.npy",
+        "arrays/U0.bin",
+    ):
+        refuses(sealed({**members, name: pickle.dumps(Bomb())}), "does not belong")
 
 
 def test_names_that_lead_out_of_the_archive(refuses, saved) -> None:
@@ -124,8 +139,8 @@ def test_an_altered_archive(refuses, saved) -> None:
     refuses(
         zipped({**members, "model.json": members["model.json"] + b" "}), "not those it was saved"
     )
-    no_arrays = {name: part for name, part in members.items() if name != "arrays.skops"}
-    refuses(sealed(no_arrays), "lacks arrays.skops")
+    for name, message in (("arrays/f8.bin", "no cells"), ("model.json", "lacks model.json")):
+        refuses(sealed({k: part for k, part in members.items() if k != name}), message)
     refuses(_twice(members), "twice")
     refuses(_packed(members, ZIP_BZIP2), "unknown way")
     encrypted = bytearray(data)
@@ -169,63 +184,11 @@ def test_a_small_file_cannot_ask_for_much_memory(refuses, saved) -> None:
 # -- arrays -----------------------------------------------------------------------------------------
 
 
-def inner_of(members: Members) -> Members:
-    return read_archive(io.BytesIO(members["arrays.skops"]), ANY_NAME)
-
-
-def with_npy(members: Members, npy: bytes) -> bytes:
-    inner = inner_of(members)
-    name = next(n for n in inner if n.endswith(".npy"))
-    return _packed({**inner, name: npy}, ZIP_STORED)
-
-
-def npy(header: str, data: bytes = b"") -> bytes:
-    text = header.encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
-
-
-def test_arrays_that_declare_more_than_they_have(refuses, saved) -> None:
+def test_cells_that_are_no_whole_number_of_values(refuses, saved) -> None:
     members = members_of(saved["linear"])
-
-    def tried(data: bytes) -> bytes:
-        return sealed({**members, "arrays.skops": with_npy(members, data)})
-
-    shape = "{'descr': '<i8', 'fortran_order': False, 'shape': (%s,), }"
-    refuses(tried(npy(shape % "99999999999999")), "declares 799999999999992 bytes but has 0")
-    refuses(tried(npy(shape % "9" * 30)), "unknown header")
-    refuses(tried(npy(shape % "-1")), "unknown header")
-    refuses(
-        tried(npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }")), "unknown header"
-    )
-    refuses(tried(npy("__import__('os').system('touch pwned')")), "unknown header")
-    refuses(tried(npy("(" * 9000)), "unknown header")
-    refuses(tried(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", b"12345678")),
-            "another type")  # fmt: skip
-
-
-def test_skops_is_shown_plain_arrays_only(refuses, saved) -> None:
-    members = members_of(saved["linear"])
-    inner = inner_of(members)
-    schema = json.loads(inner["schema.json"])
-
-    def tried(change: Callable[[Any], None]) -> bytes:
-        changed = copy.deepcopy(schema)
-        change(changed)
-        packed = _packed({**inner, "schema.json": json.dumps(changed).encode()}, ZIP_STORED)
-        return sealed({**members, "arrays.skops": packed})
-
-    def method(node: Any) -> None:
-        node["content"]["f8"] = {
-            "__class__": "system", "__module__": "os", "__loader__": "FunctionNode", "__id__": 5,
-        }  # fmt: skip
-
-    refuses(tried(method), "only plain arrays are read")
-    refuses(tried(lambda node: node.update(__loader__="ObjectNode")), "only plain arrays are read")
-    refuses(tried(lambda node: node.update(protocol=True)), "unknown protocol")
-    refuses(tried(lambda node: node["content"]["f8"].update(__id__=node["__id__"])), "tangled")
-    refuses(
-        tried(lambda node: node["content"].update(O8=node["content"].pop("f8"))), "unknown type"
-    )
+    for data in (members["arrays/f8.bin"] + b"1234", members["arrays/f8.bin"][:-1], b"1"):
+        refuses(sealed({**members, "arrays/f8.bin": data}), "array is cut short")
+    refuses(sealed({**members, "arrays/f4.bin": b"1234"}), "more cells than arrays")
 
 
 def test_more_arrays_than_cells_or_fewer(refuses, saved) -> None:
@@ -242,6 +205,10 @@ def test_more_arrays_than_cells_or_fewer(refuses, saved) -> None:
     refuses(tried({**array, "shape": [2**62, 2**62]}), "impossible shape")
     refuses(tried({**array, "shape": [-3]}), "impossible shape")
     refuses(tried({**array, "shape": [1] * 30}), "impossible shape")
+    refuses(tried({**array, "shape": 3}), "impossible shape")
+    refuses(tried({**array, "order": "K"}), "impossible shape")
+    for name in ("O", "O8", "f2", "float64", None, [], "f4"):
+        refuses(tried({**array, "type": name}), "unknown type")
     refuses(tried([array] * 1000), "larger than the cells")
     refuses(tried(None), "more cells than arrays|not the array")
 
@@ -330,15 +297,11 @@ def cells_changed(
             break
         if node["type"] == target["type"]:
             start += int(np.prod(node["shape"]))
-    inner = inner_of(members)
-    file = json.loads(inner["schema.json"])["content"][target["type"]]["file"]
-    pool = np.load(io.BytesIO(inner[file])).copy()
+    name = f"arrays/{target['type']}.bin"
+    pool = np.frombuffer(members[name], target["type"]).copy()
     part = pool[start : start + int(np.prod(target["shape"]))]
     change(part.reshape(target["shape"], order=target["order"]))
-    buffer = io.BytesIO()
-    np.save(buffer, pool)
-    packed = _packed({**inner, file: buffer.getvalue()}, ZIP_STORED)
-    return sealed({**members, "arrays.skops": packed})
+    return sealed({**members, name: pool.tobytes()})
 
 
 def _arrays(node: Any) -> list[dict[str, Any]]:
@@ -359,22 +322,23 @@ def put(index: Any, value: Any) -> Callable[[np.ndarray], None]:
 TREE = ("state", "tree_", "fields")
 RULES = (*TREE, "rules", "fields")
 SPLIT = (*RULES, "models", "items", 0, "state", "tree_", "parts")
+ENCODING = ("state", "encoding_", "fields")
 CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
     "child beyond": ("tree", (*TREE, "left"), 0, 10**6, "child out of range"),
     "child of itself": ("tree", (*TREE, "left"), 0, 0, "child out of range"),
-    "one child": ("tree", (*TREE, "right"), 0, -1, "one child"),
-    "split beyond": ("tree", (*TREE, "rule"), 0, 10**6, "number of a split is out of range"),
-    "root beyond": ("tree", (*RULES, "roots"), 0, 10**6, "root of a small tree"),
-    "cycle of cells": ("tree", (*RULES, "cells"), (0, 3), 0, "part out of range"),
-    "part beyond": ("tree", (*RULES, "cells"), (0, 4), 10**6, "part out of range"),
-    "column beyond": ("tree", (*RULES, "cells"), (0, 0), 3, "column of a cut is out of range"),
-    "depth": ("tree", (*TREE, "depth"), 0, 2**40, "depth of a ranking tree"),
-    "starts": ("tree", ("state", "space_", "fields", "starts"), 1, 10**9, "does not add up"),
-    "cuts": ("rules", ("state", "bins_", "fields", "cuts", "items", 0), 0, np.nan, "not finite"),
+    "one child": ("tree", (*TREE, "right"), 0, -1, "child out of range"),
+    "split beyond": ("tree", (*TREE, "rule"), 0, 10**6, "split out of range"),
+    "root beyond": ("tree", (*RULES, "roots"), 0, 10**6, "root out of range"),
+    "cycle of cells": ("tree", (*RULES, "cells"), (0, 3), 0, "child out of range"),
+    "part beyond": ("tree", (*RULES, "cells"), (0, 4), 10**6, "child out of range"),
+    "column beyond": ("tree", (*RULES, "cells"), (0, 0), 3, "column of a split is out of range"),
+    "depth": ("tree", (*TREE, "depth"), 0, 2**40, "'depth' of a RankTree is out of range"),
+    "bins": ("tree", ("state", "space_", "fields", "cuts", "items", 0), 0, np.nan, "ascend"),
+    "cuts": ("rules", ("state", "bins_", "fields", "cuts", "items", 0), 0, np.nan, "ascend"),
     "descending cuts": ("rules", ("state", "bins_", "fields", "cuts", "items", 0), 0, 1e9, "ascend"),
     "kendall keys": ("kendall", ("state", "cell_order_", "fields", "keys"), 0, 2**64 - 1, "keys"),
-    "kendall places": ("kendall", ("state", "cell_order_", "fields", "places"), 0, 10**9, "place"),
-    "centres": ("svm", (*RULES, "columns"), 0, 99, "column of a machine"),
+    "kendall places": ("kendall", ("state", "cell_order_", "fields", "places"), 0, 10**9, "'places'"),
+    "centres": ("svm", (*RULES, "columns"), 0, 99, "'columns' of a SVMRules is out of range"),
     "compiled child": ("split", (*SPLIT, "nodes", "items", 0, 1), 0, 10**6, "child out of range"),
     "compiled cycle": ("split", (*SPLIT, "nodes", "items", 0, 1), 0, 0, "child out of range"),
     "landmarks": ("kernel", ("state", "expansion_", "fields", "landmarks"), (0, 0), np.inf, "finite"),
@@ -382,6 +346,15 @@ CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
         "embedding", ("state", "trees_", 0, "fields", "left"), 0, 10**6, "child out of range"),
     "path column": (
         "embedding", ("state", "trees_", 0, "fields", "feature"), 0, 10**6, "column of a split"),
+    "encoded column": ("encoder", (*ENCODING, "source"), 0, 2, "column that does not exist"),
+    "encoded column below": ("encoder", (*ENCODING, "source"), 0, -1, "column that does not exist"),
+    "numbers of a category": ("encoder", (*ENCODING, "source"), 0, 1, "category that does not exist"),
+    "kind of encoding": ("encoder", (*ENCODING, "kind"), 0, 3, "'kind' .* out of range"),
+    "numbers as categories": ("encoder", (*ENCODING, "kind"), 0, 2, "category that does not exist"),
+    "unknown category": ("encoder", (*ENCODING, "shift"), 3, 2.0, "category that does not exist"),
+    "half a category": ("encoder", (*ENCODING, "shift"), 3, 0.5, "category that does not exist"),
+    "encoded NaN": ("encoder", (*ENCODING, "scale"), 0, np.nan, "not finite"),
+    "sparse scale": ("sparse encoder", ("state", "scale_"), 0, 0.0, "not above 0"),
     "unsorted categories": (
         "one-hot", ("state", "steps", 0, "items", 1, "state", "categories_", 0), 0, 1e9, "out of order"),
 }  # fmt: skip
@@ -393,21 +366,57 @@ def test_numbers_that_compiled_code_would_follow(case: str, refuses, saved) -> N
     refuses(cells_changed(saved[model], place, put(index, value)), message)
 
 
-def test_truth_values_and_text_are_what_they_say(refuses, saved) -> None:
+LIMITS = {
+    "below": {"clip": -1.0}, "zero": {"clip": 0}, "text": {"clip": "much"}, "columns": {"n_columns": 3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_encodings_that_cannot_be(case: str, refuses, saved) -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["state"]["encoding_"]["fields"].update(LIMITS[case])
+
+    refuses(changed(saved["encoder"], change), "limit|wrong type|not for its columns")
+
+
+NO, BOTH = np.zeros(2, dtype=bool), np.array([False, True])
+BINS: dict[str, tuple[dict[str, Any], str]] = {
+    "one column": ({"cuts": (np.array([1.0]),)}, "other columns"),
+    "descending": ({"cuts": (np.array([2.0, 1.0]), np.array([0.0]))}, "ascend"),
+    "repeated": ({"cuts": (np.array([1.0, 1.0]), np.array([0.0]))}, "ascend"),
+    "not finite": ({"cuts": (np.array([np.nan]), np.array([0.0]))}, "ascend"),
+    "too many": ({"cuts": (np.arange(255.0), np.array([0.0]))}, "ascend"),
+    "integers": ({"cuts": (np.array([1]), np.array([0.0]))}, "ascend"),
+    "marks": ({"has_missing": np.zeros(3, dtype=bool)}, "'has_missing'"),
+    "numbers as marks": ({"is_category": np.zeros(2)}, "'is_category'"),
+}
+
+
+@pytest.mark.parametrize("case", BINS)
+def test_damaged_bins_are_refused(case: str) -> None:
+    good = {
+        "cuts": (np.array([1.0, 2.0]), np.array([0.0, 3.0])),
+        "is_category": BOTH,
+        "has_missing": NO,
+    }
+    check_record("binning.Bins", Bins(**good))
+    change, message = BINS[case]
+    with pytest.raises(ModelFileError, match=message):
+        check_record("binning.Bins", Bins(**{**good, **change}))
+
+
+def test_booleans_and_text_are_what_they_say(refuses, saved) -> None:
     members = members_of(saved["tree"])
-    inner = inner_of(members)
-    file = json.loads(inner["schema.json"])["content"]["b1"]["file"]
-    broken = _packed({**inner, file: inner[file][:-1] + b"\x02"}, ZIP_STORED)
-    refuses(sealed({**members, "arrays.skops": broken}), "truth values")
+    broken = members["arrays/b1.bin"][:-1] + b"\x02"
+    refuses(sealed({**members, "arrays/b1.bin": broken}), "booleans")
     X, y = rows()
     path = Path("text.toprank")
     toprank.save(toprank.LogisticRanker().fit(X, np.where(y == 1, "yes", "no")), path)
     members = members_of(path.read_bytes())
     path.unlink()
-    inner = inner_of(members)
-    file = json.loads(inner["schema.json"])["content"]["U3"]["file"]
-    broken = _packed({**inner, file: inner[file][:-4] + b"\xff\xff\xff\x7f"}, ZIP_STORED)
-    refuses(sealed({**members, "arrays.skops": broken}), "text is damaged")
+    for point in (b"\xff\xff\xff\x7f", b"\x00\xd8\x00\x00"):  # too large, and half of a pair
+        broken = members["arrays/U3.bin"][:-4] + point
+        refuses(sealed({**members, "arrays/U3.bin": broken}), "text is damaged")
 
 
 def test_schema_header_and_summary_must_be_those_of_the_model(
@@ -432,7 +441,7 @@ def test_schema_header_and_summary_must_be_those_of_the_model(
         refuses(sealed({**members, "summary.json": summary}), "summary")
 
 
-def test_parts_that_do_not_fit_together_are_found_by_a_trial(refuses, saved) -> None:
+def test_parts_that_do_not_fit_together_are_found_by_scoring_rows(refuses, saved) -> None:
     data = changed(saved["pipeline"], lambda tree: tree["state"]["steps"].pop(0))
     refuses(data, ".")
     shuffled = changed(saved["pipeline"], lambda tree: tree["state"]["steps"].reverse())

@@ -184,7 +184,7 @@ def test_random_damage_never_gets_through_as_nonsense(members, path: Path) -> No
     dice = random.Random(0)
     opened = 0
     for _ in range(150):
-        name = dice.choice(["model.json", "arrays.skops"])
+        name = dice.choice(["model.json", "arrays/f8.bin"])
         path.write_bytes(sealed(damaged_member(members, name, dice)))
         try:
             model = toprank.load(path)
@@ -217,7 +217,7 @@ def test_random_damage_never_gets_through_as_nonsense(members, path: Path) -> No
     ],
 )
 def test_damaged_counts_are_refused(change) -> None:
-    from toprank.persistence.record_checks import check_record
+    from toprank.persistence.checks import check_record
 
     good = OutOfFoldCounts.of(np.array([1, 0]), np.array([2.0, 0.0]))
     check_record("OutOfFoldCounts", good)
@@ -241,7 +241,7 @@ def test_damaged_counts_are_refused(change) -> None:
     ],
 )
 def test_damaged_calibrations_are_refused(change) -> None:
-    from toprank.persistence.record_checks import check_record
+    from toprank.persistence.checks import check_record
 
     good = {"method": "isotonic", "knots": np.array([0.0, 1.0]), "values": np.array([0.1, 0.9])}
     check_record("ProbabilityMap", ProbabilityMap(**good))

@@ -64,7 +64,7 @@ def datasets(
     toprank datasets wdbc --json
     """
     from toprank.datasets import describe
-    from toprank.datasets.catalogue import find
+    from toprank.datasets.loaders import find
 
     table = describe()
     if name is not None:

@@ -1,23 +1,233 @@
-"""Load the data sets of the catalogue from a folder of Parquet files, or from OpenML."""
+"""Data sets: what they look like, the catalogue, and how one is loaded from a folder or from OpenML."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toprank.datasets._base import Dataset, RelationalDataset
-from toprank.datasets.catalogue import Entry, find
-
-__all__ = ["FOLDER_VARIABLE", "load", "load_relational"]
+__all__ = [
+    "Dataset",
+    "RelationalDataset",
+    "catalogue",
+    "describe",
+    "find",
+    "load",
+    "load_relational",
+]
 
 FOLDER_VARIABLE = "TOPRANK_DATA"
 _SPLIT_COLUMNS = ("split", "fold_split", "part", "fold", "subset")
 _TIME_COLUMNS = ("Time",)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One table with its labels.
+
+    Attributes
+    ----------
+    name : str
+    X : DataFrame (or ndarray, with `as_frame=False`) of shape (n_rows, n_features)
+        The features only.
+    y : ndarray of shape (n_rows,)
+        1 for a positive and 0 for a negative; grades 0, 1, 2, ... for query data.
+    qid : ndarray of shape (n_rows,) or None
+        Query identifiers, for query data.
+    extra : DataFrame
+        Columns that are neither features nor labels: time, identifiers, published splits and folds.
+        It has no columns when there are none.
+    description : str
+        Where the data comes from and what to know about it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> data = Dataset("small", pd.DataFrame({"x": [1.0, 2.0, 3.0]}), np.array([0, 0, 1]))
+    >>> data
+    Dataset('small', rows=3, features=1, positives=1)
+    >>> X, y = data.X, data.y
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray
+    qid: np.ndarray | None = None
+    extra: pd.DataFrame = field(default_factory=pd.DataFrame)
+    description: str = ""
+
+    def to_frame(self, target: str = "target") -> pd.DataFrame:
+        """Return extra columns, features and labels as one table.
+
+        Parameters
+        ----------
+        target : str, default="target"
+            Name of the label column.
+
+        Returns
+        -------
+        frame : DataFrame
+        """
+        features = self.X if isinstance(self.X, pd.DataFrame) else pd.DataFrame(self.X)
+        parts = [self.extra.reset_index(drop=True)] if len(self.extra.columns) else []
+        if self.qid is not None:
+            parts.append(pd.DataFrame({"qid": self.qid}))
+        parts += [features.reset_index(drop=True), pd.DataFrame({target: self.y})]
+        return pd.concat(parts, axis=1)
+
+    def __repr__(self) -> str:
+        rows, features = self.X.shape
+        positives = int(np.count_nonzero(self.y))
+        return f"Dataset({self.name!r}, rows={rows}, features={features}, positives={positives})"
+
+
+@dataclass(frozen=True, eq=False)
+class RelationalDataset:
+    """Examples of a target predicate and the background tables they refer to.
+
+    Attributes
+    ----------
+    name : str
+    tables : dict of str to DataFrame
+        One table for each background predicate, one row for each fact. The columns that are
+        arguments are listed in the schema; further columns (a fold, say) may follow them.
+    examples : DataFrame
+        The arguments of the target predicate, one row for each example.
+    y : ndarray of shape (n_examples,)
+        1 where the target predicate holds.
+    schema : dict
+        Plain data: `target_predicate`; `predicates`, with `arguments`, `argument_types`, `rows` and
+        `modes` (or None) of each; `examples`, with the same and `positives`.
+    extra : DataFrame
+        Columns of the examples that are neither arguments nor labels, such as folds.
+    rule : dict or None
+        The planted rule of generated data: `head` is (predicate, arguments), `body` a list of them.
+        Arguments with a capital first letter are variables, all others constants.
+    description : str
+    """
+
+    name: str
+    tables: dict[str, pd.DataFrame]
+    examples: pd.DataFrame
+    y: np.ndarray
+    schema: dict[str, Any]
+    extra: pd.DataFrame = field(default_factory=pd.DataFrame)
+    rule: dict[str, Any] | None = None
+    description: str = ""
+
+    def __repr__(self) -> str:
+        facts = sum(len(table) for table in self.tables.values())
+        return (
+            f"RelationalDataset({self.name!r}, examples={len(self.y)}, "
+            f"positives={int(np.count_nonzero(self.y))}, "
+            f"predicates={len(self.tables)}, facts={facts})"
+        )
+
+
+# -- the catalogue -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Attributes
+    ----------
+    name : str
+    task : {"binary", "queries", "relational"}
+    rows, features, positives : int
+        For relational data the features are background predicates; for queries the positives are
+        rows with a relevance above 0.
+    positive_class : str
+    licence, source, note : str
+    openml_id : int or None
+        The same data on OpenML; None where no copy is known to be the same.
+    """
+
+    name: str
+    task: str
+    rows: int
+    features: int
+    positives: int
+    positive_class: str
+    licence: str
+    source: str
+    note: str
+    openml_id: int | None
+
+    @property
+    def description(self) -> str:
+        """Source, positive class, note and licence in one paragraph."""
+        sentences = [self.source, f"positive: {self.positive_class}", self.note,
+                     f"licence: {self.licence}"]  # fmt: skip
+        return "; ".join(sentence for sentence in sentences if sentence)
+
+
+@cache
+def catalogue() -> dict[str, Entry]:
+    """Return all entries by name.
+
+    Examples
+    --------
+    >>> catalogue()["pima"].positives
+    268
+    """
+    entries = {}
+    with files("toprank.datasets").joinpath("catalogue.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            numbers: dict[str, Any] = {
+                name: int(line[name]) for name in ("rows", "features", "positives")
+            }
+            numbers["openml_id"] = int(line["openml_id"]) if line["openml_id"] else None
+            entries[line["name"]] = Entry(**{**line, **numbers})
+    return entries
+
+
+def find(name: str) -> Entry:
+    """Return the entry called `name`; a folder before the name, as in relational/uwcse, may stay."""
+    entries = catalogue()
+    short = str(name).removeprefix("relational/")
+    if short not in entries:
+        near = get_close_matches(short, entries, n=3)
+        hint = f"; did you mean {', '.join(near)}" if near else ""
+        raise ValueError(
+            f"unknown data set {name!r}{hint}; toprank.datasets.describe() lists all of them"
+        )
+    return entries[short]
+
+
+def describe() -> pd.DataFrame:
+    """Return a table of all data sets that `load` and `load_relational` know.
+
+    Returns
+    -------
+    table : DataFrame
+        Indexed by name: task, rows, features, positives, share of positives, positive class, OpenML
+        id (missing where there is none), licence, source, note.
+
+    Examples
+    --------
+    >>> table = describe()
+    >>> table.loc["wdbc", ["rows", "features", "positives"]].tolist()
+    [569, 30, 212]
+    """
+    table = pd.DataFrame([asdict(entry) for entry in catalogue().values()]).set_index("name")
+    table["openml_id"] = table["openml_id"].astype("Int64")
+    table.insert(4, "positive_share", (table["positives"] / table["rows"]).round(5))
+    return table
+
+
+# -- loading -------------------------------------------------------------------------------------------
 
 
 def load(name: str, *, as_frame: bool = True, data_home: Any = None) -> Dataset | RelationalDataset:
@@ -62,7 +272,7 @@ def load(name: str, *, as_frame: bool = True, data_home: Any = None) -> Dataset 
     data = _from_parquet(entry, path) if path is not None else _from_openml(entry, data_home)
     if as_frame:
         return data
-    return Dataset(data.name, _as_array(data.X), data.y, data.qid, data.extra, data.description)
+    return replace(data, X=_as_array(data.X))
 
 
 def load_relational(name: str) -> RelationalDataset:
@@ -117,7 +327,7 @@ def load_relational(name: str) -> RelationalDataset:
 
 
 def _local(relative: str) -> Path | None:
-    """The path inside the data folder, if there is such a folder and path."""
+    """Return the path inside the data folder, if there is such a folder and path."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
@@ -126,7 +336,7 @@ def _local(relative: str) -> Path | None:
 
 
 def _from_parquet(entry: Entry, path: Path) -> Dataset:
-    """Split a file's columns into features, labels, queries and the rest."""
+    """Read a file, and split its columns into features, labels, queries and others."""
     frame = _read(path)
     label = "relevance" if entry.task == "queries" else "target"
     needed = [label, "qid"] if entry.task == "queries" else [label]
@@ -141,28 +351,27 @@ def _from_parquet(entry: Entry, path: Path) -> Dataset:
 
 
 def _from_openml(entry: Entry, data_home: Any) -> Dataset:
-    """Fetch from OpenML if it has the data; say both ways if that fails."""
-    from toprank.datasets.openml import fetch
-
+    """Fetch a data set from OpenML, if it has it; otherwise say both ways to get it."""
     if entry.openml_id is None:
         raise FileNotFoundError(_how_to_get(entry))
     try:
-        X, y = fetch(entry, data_home)
+        X, y = _fetch(entry, data_home)
     except OSError as error:  # no connection, or the server does not answer
         raise FileNotFoundError(f"{_how_to_get(entry)} (OpenML: {error})") from error
-    except ValueError as error:
-        raise ValueError(f"{error}; set {FOLDER_VARIABLE} to a folder that holds it") from error
-    description = f"{entry.description}; OpenML {entry.openml_id}"
+    source = f"OpenML {entry.openml_id}"
+    hint = f"it has changed; set {FOLDER_VARIABLE} to a folder that holds the data set"
+    _check_size(entry, *X.shape, int(y.sum()), source, hint)
+    description = f"{entry.description}; {source}"
     return Dataset(entry.name, X, y, extra=X[_times(X)], description=description)
 
 
 def _times(X: pd.DataFrame) -> list[str]:
-    """Features that also say when a row happened, so that splits by time find them in `extra`."""
+    """Return features that are times of the rows too, so that splits by time find them in `extra`."""
     return [column for column in _TIME_COLUMNS if column in X.columns]
 
 
 def _how_to_get(entry: Entry) -> str:
-    """One line on where the data can come from."""
+    """Say where the data can come from."""
     relational = entry.task == "relational"
     place = f"relational/{entry.name}/" if relational else f"{entry.name}.parquet"
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -177,14 +386,14 @@ def _how_to_get(entry: Entry) -> str:
 
 
 def _existing(path: Path) -> Path:
-    """The path, if it exists."""
+    """Return the path if it exists."""
     if not path.exists():
         raise ValueError(f"{path} is missing: the data set is incomplete")
     return path
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """A Parquet file as a frame."""
+    """Read a Parquet file."""
     import pyarrow as pa
 
     try:
@@ -194,24 +403,131 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _check_columns(frame: pd.DataFrame, needed: list[str], path: Path) -> None:
-    """Refuse a file without the columns that every set of its sort has."""
+    """Refuse a file without the columns that every data set of its task has."""
     missing = [column for column in needed if column not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}")
 
 
-def _check_size(entry: Entry, rows: int, features: int, positives: int, path: Path) -> None:
-    """Refuse a file that is not the data set of the catalogue."""
+def _check_size(
+    entry: Entry, rows: int, features: int, positives: int, source: Any, hint: str = ""
+) -> None:
+    """Refuse data that is not the data set of the catalogue."""
     if (rows, features, positives) != (entry.rows, entry.features, entry.positives):
         raise ValueError(
-            f"{path} is not the data set {entry.name!r} of the catalogue: it has {rows} rows, "
+            f"{source} is not the data set {entry.name!r} of the catalogue: it has {rows} rows, "
             f"{features} features and {positives} positives instead of {entry.rows}, "
-            f"{entry.features} and {entry.positives}"
+            f"{entry.features} and {entry.positives}" + (f"; {hint}" if hint else "")
         )
 
 
 def _as_array(X: pd.DataFrame) -> np.ndarray:
-    """Floats if all columns are numbers, objects otherwise."""
+    """Return floats if all columns are numbers, objects otherwise."""
     if all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy(dtype=object)
+
+
+# -- OpenML --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an OpenML table becomes one of ours.
+
+    Attributes
+    ----------
+    positive : tuple of str
+        Target values that are positives. Numbers are compared as numbers.
+    negative : tuple of str
+        Target values that are negatives; empty for all others. Rows with other values are left out.
+    at_least : float or None
+        For a numeric target: positive from here up.
+    target : str
+        Name of the target column; the one OpenML declares by default.
+    columns : pair of (int or None)
+        The first feature that is kept and the one after the last.
+    complete : bool
+        Whether rows with missing values are left out.
+    """
+
+    positive: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    at_least: float | None = None
+    target: str = "default-target"
+    columns: tuple[int | None, int | None] = (None, None)
+    complete: bool = False
+
+
+RECIPES: dict[str, Recipe] = {
+    "a9a": Recipe(("1",)),
+    "australian": Recipe(("1",)),
+    "auto_mpg": Recipe(at_least=22.0, complete=True),
+    "breast_cancer_ljubljana": Recipe(("recurrence-events",)),
+    "breast_cancer_wisconsin": Recipe(("malignant",)),
+    "congressional_vote": Recipe(("republican",)),
+    "covtype_4_vs_2": Recipe(("4",), ("2",), columns=(0, 10)),
+    "covtype_4_vs_rest_nominal": Recipe(("4",), columns=(10, None)),
+    "creditcard_fraud": Recipe(("1",), target="Class"),
+    "german_credit": Recipe(("good",)),
+    "hepatitis": Recipe(("DIE",)),
+    "ionosphere": Recipe(("b",)),
+    "japanese_credit_crx": Recipe(("+",)),
+    "letter_img_z": Recipe(("Z",)),
+    "pima": Recipe(("tested_positive",)),
+    "statlog_heart": Recipe(("present",)),
+    "wdbc": Recipe(("2",)),
+}
+
+
+def _fetch(entry: Entry, data_home: Any) -> tuple[pd.DataFrame, np.ndarray]:
+    """Fetch features and labels of 0 and 1 from OpenML, through scikit-learn's cache."""
+    import sklearn.datasets
+
+    recipe = RECIPES[entry.name]
+    bunch = sklearn.datasets.fetch_openml(
+        data_id=entry.openml_id,
+        target_column=recipe.target,
+        data_home=data_home,
+        as_frame="auto",
+        parser="auto",
+    )
+    X = _as_frame(bunch.data, bunch.feature_names).iloc[:, slice(*recipe.columns)]
+    labels = np.array([_label_text(label) for label in np.asarray(bunch.target, dtype=object)])
+    keep = np.ones(len(X), dtype=bool)
+    if recipe.complete:
+        keep &= X.notna().all(axis=1).to_numpy()
+    if recipe.at_least is not None:
+        y = labels.astype(float) >= recipe.at_least
+    else:
+        y = np.isin(labels, recipe.positive)
+        if recipe.negative:
+            keep &= y | np.isin(labels, recipe.negative)
+    return X.loc[keep].reset_index(drop=True), y[keep].astype(np.int8)
+
+
+def _as_frame(data: Any, names: list[str]) -> pd.DataFrame:
+    """Return a frame with numbers where all categories are numbers, and text elsewhere."""
+    if not isinstance(data, pd.DataFrame):
+        dense = data.toarray() if hasattr(data, "toarray") else np.asarray(data)
+        return pd.DataFrame(dense, columns=list(names))
+    columns = {}
+    for name in data.columns:
+        column = data[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            numbers = pd.to_numeric(pd.Series(column.cat.categories), errors="coerce")
+            if numbers.notna().all():
+                column = column.cat.rename_categories(numbers.tolist()).astype(float)
+            else:
+                column = column.astype("str")
+        columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def _label_text(label: Any) -> str:
+    """Return a label as text: 1, 1.0 and "1.0" are all "1"."""
+    try:
+        number = float(label)
+    except (TypeError, ValueError):
+        return str(label)
+    return str(int(number)) if number.is_integer() else str(number)

@@ -20,10 +20,10 @@ def make_queries(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw documents for queries, with features and a grade of relevance for each.
 
-    Every document has a hidden worth. Half of the features follow it (some through a curve, some
+    Every document has a hidden quality. Half of the features follow it (some through a curve, some
     only for part of the queries), a quarter tell the query but not the document, and a quarter are
     noise. Each query has its own level and scale, so that features compare documents of one query
-    far better than documents of two. Grades are cut from worth plus noise: about three quarters of
+    far better than documents of two. Grades are cut from quality plus noise: about three quarters of
     the documents get grade 0 and each higher grade is rarer; some queries have none above 0.
 
     `make_queries(1_700, 69_623 / 1_700)` has the shape of LETOR 4.0's MQ2007 [1]_.
@@ -38,7 +38,7 @@ def make_queries(
     levels : int, default=3
         Number of grades: 0, ..., levels - 1.
     noise : float, default=1.0
-        Deviation of the noise between a document's worth and its grade, in units of the worth's.
+        Standard deviation of the noise between quality and grade, in units of that of the quality.
     random_state : int, RandomState or None
 
     Returns
@@ -69,13 +69,13 @@ def make_queries(
             raise ValueError(f"{name} must be at least {least}, got {value}")
     random = check_random_state(random_state)
     qid = np.repeat(np.arange(n_queries), _sizes(random, n_queries, rows_per_query))
-    worth = random.standard_normal(len(qid))
-    X = _features(random, worth, qid, n_queries, n_features)
-    return X, _grades(random, worth, qid, n_queries, levels, noise), qid
+    quality = random.standard_normal(len(qid))
+    X = _features(random, quality, qid, n_queries, n_features)
+    return X, _grades(random, quality, qid, n_queries, levels, noise), qid
 
 
 def _sizes(random: np.random.RandomState, n_queries: int, mean: float) -> np.ndarray:
-    """At least one document for each query, the rest spread unevenly."""
+    """Draw the numbers of documents: at least one for each query, the others spread unevenly."""
     spare = round(n_queries * mean) - n_queries
     weights = random.gamma(3.0, 1.0, n_queries)
     return 1 + random.multinomial(spare, weights / weights.sum())
@@ -83,39 +83,39 @@ def _sizes(random: np.random.RandomState, n_queries: int, mean: float) -> np.nda
 
 def _features(
     random: np.random.RandomState,
-    worth: np.ndarray,
+    quality: np.ndarray,
     qid: np.ndarray,
     n_queries: int,
     n_features: int,
 ) -> np.ndarray:
-    """Columns of the four sorts, in random order."""
-    n_telling = (n_features + 1) // 2
-    n_query = (n_features - n_telling) // 2
+    """Draw informative, query-only and noise columns, in random order."""
+    n_informative = (n_features + 1) // 2
+    n_query = (n_features - n_informative) // 2
     X = random.standard_normal((len(qid), n_features))
-    for column in range(n_telling):
-        signal = (worth, np.tanh(1.5 * worth), np.exp(0.5 * worth))[column % 3]
+    for column in range(n_informative):
+        signal = (quality, np.tanh(1.5 * quality), np.exp(0.5 * quality))[column % 3]
         useful = random.random_sample(n_queries) < random.choice([1.0, 0.5])
         X[:, column] = 1.5 * X[:, column] + signal * useful[qid]
-    for column in range(n_telling, n_telling + n_query):
+    for column in range(n_informative, n_informative + n_query):
         X[:, column] = 0.3 * X[:, column] + random.standard_normal(n_queries)[qid]
-    level = random.standard_normal((n_queries, n_telling))
-    scale = np.exp(0.3 * random.standard_normal((n_queries, n_telling)))
-    X[:, :n_telling] = X[:, :n_telling] * scale[qid] + level[qid]
+    level = random.standard_normal((n_queries, n_informative))
+    scale = np.exp(0.3 * random.standard_normal((n_queries, n_informative)))
+    X[:, :n_informative] = X[:, :n_informative] * scale[qid] + level[qid]
     return X[:, random.permutation(n_features)]
 
 
 def _grades(
     random: np.random.RandomState,
-    worth: np.ndarray,
+    quality: np.ndarray,
     qid: np.ndarray,
     n_queries: int,
     levels: int,
     noise: float,
 ) -> np.ndarray:
-    """Cut worth plus noise at thresholds that are higher for hard queries."""
+    """Cut quality plus noise at thresholds that are higher for hard queries."""
     from scipy.stats import norm
 
-    hidden = (worth + noise * random.standard_normal(len(worth))) / np.hypot(1.0, noise)
+    hidden = (quality + noise * random.standard_normal(len(quality))) / np.hypot(1.0, noise)
     at_or_above = 0.25 * 0.35 ** np.arange(levels - 1)
     hardness = 0.5 * random.standard_normal(n_queries)
     cuts = norm.isf(at_or_above) * np.hypot(1.0, 0.5)

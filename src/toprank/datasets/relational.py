@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toprank.datasets._base import RelationalDataset
+from toprank.datasets.loaders import RelationalDataset
 
 __all__ = ["make_relational"]
 
@@ -42,7 +42,7 @@ def make_relational(
     n_folds: int = 5,
     random_state: Any = None,
 ) -> RelationalDataset:
-    """Draw accounts, their payees and the payees' devices, with a rule that tells the positives.
+    """Draw accounts, their payees and the payees' devices, with a planted rule for the positives.
 
     The planted rule is
 
@@ -139,7 +139,7 @@ def _check(
 def _labels(
     random: np.random.RandomState, n: int, n_positives: int, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, and which examples the rule covers: as many, less the noise on either side."""
+    """Draw labels, and which examples the rule covers: as many, less the noise on either side."""
     order = random.permutation(n)
     n_noisy = round(noise * n_positives)
     y = np.zeros(n, dtype=np.int64)
@@ -152,7 +152,7 @@ def _labels(
 def _payees(
     random: np.random.RandomState, n_accounts: int
 ) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
-    """Payees with one to three devices each, and which of them has an emulator among these."""
+    """Draw payees with one to three devices, and return which of them has an emulator."""
     n_payees = max(20, n_accounts // 5)
     n_devices = max(40, n_accounts // 4)
     emulator = KINDS.index("emulator")
@@ -160,7 +160,7 @@ def _payees(
     payee = np.repeat(np.arange(n_payees), random.randint(1, 4, n_payees))
     device = random.randint(0, n_devices, len(payee))
     kind[:2] = emulator, KINDS.index("phone")
-    device[payee < 2] = payee[payee < 2]  # one payee of either sort, however small the data
+    device[payee < 2] = payee[payee < 2]  # one payee of either kind, however small the data
     risky = np.zeros(n_payees, dtype=bool)
     risky[payee[kind[device] == emulator]] = True
     uses = pd.DataFrame({"payee": payee, "device": device}).drop_duplicates(ignore_index=True)
@@ -177,7 +177,7 @@ def _payees(
 def _accounts(
     random: np.random.RandomState, covered: np.ndarray, risky_payee: np.ndarray
 ) -> tuple[np.ndarray, pd.DataFrame]:
-    """Channels and transfers such that the rule holds exactly for the covered accounts."""
+    """Draw channels and transfers such that the rule holds exactly for the covered accounts."""
     n = len(covered)
     online, large = CHANNELS.index("online"), BANDS.index("large")
     channel = random.choice(len(CHANNELS), n, p=[0.35, 0.5, 0.15])
@@ -188,24 +188,24 @@ def _accounts(
     payee[first] = random.choice(np.flatnonzero(risky_payee), len(first))
     band[first] = large
     channel[covered] = online
-    telling = (band == large) & risky_payee[payee]
+    decisive = (band == large) & risky_payee[payee]
     reaches = np.zeros(n, dtype=bool)
-    reaches[account[telling]] = True
+    reaches[account[decisive]] = True
     to_break = np.flatnonzero(reaches & (channel == online) & ~covered)
     how = random.randint(0, 3, n)  # break one literal, and only as much as needed
     channel[to_break[how[to_break] == 0]] = CHANNELS.index("branch")
     broken = np.zeros(n, dtype=bool)
     broken[to_break] = True
-    smaller = telling & broken[account] & (how[account] == 1)
+    smaller = decisive & broken[account] & (how[account] == 1)
     band[smaller] = BANDS.index("middle")
-    safer = telling & broken[account] & (how[account] == 2)
+    safer = decisive & broken[account] & (how[account] == 2)
     payee[safer] = random.choice(np.flatnonzero(~risky_payee), int(safer.sum()))
     transfers = pd.DataFrame({"account": account, "payee": payee, "band": np.array(BANDS)[band]})
     return np.array(CHANNELS)[channel], transfers.drop_duplicates(ignore_index=True)
 
 
 def _distractor(random: np.random.RandomState, accounts: pd.Series, k: int) -> pd.DataFrame:
-    """A predicate that has nothing to do with the label."""
+    """Draw a predicate that has nothing to do with the label."""
     values = np.array([f"v{k}_{j}" for j in range(2 + 2 * k)])
     known = random.random_sample(len(accounts)) < 0.9
     drawn = values[random.randint(0, len(values), int(known.sum()))]
@@ -214,7 +214,7 @@ def _distractor(random: np.random.RandomState, accounts: pd.Series, k: int) -> p
 
 
 def _schema(tables: dict[str, pd.DataFrame], n: int, n_positives: int) -> dict[str, Any]:
-    """The schema as plain data, in the form that `RelationalDataset` describes."""
+    """Return the schema as plain data, in the form that `RelationalDataset` describes."""
     predicates: dict[str, Any] = {}
     for name, table in tables.items():
         arguments = [str(column) for column in table.columns]
@@ -243,5 +243,5 @@ def _schema(tables: dict[str, pd.DataFrame], n: int, n_positives: int) -> dict[s
 
 
 def _names(prefix: str, numbers: Any) -> pd.Series:
-    """Constants such as a17."""
+    """Return constants such as a17."""
     return prefix + pd.Series(numbers).astype(str)

@@ -199,7 +199,7 @@ def gauss20d_bayes_auc(difficulty: str = "easy") -> float:
 
 
 def _pair(difficulty: str) -> GaussianPair:
-    """The parameters of one set."""
+    """Return the parameters of one data set."""
     if difficulty not in GAUSSIANS:
         raise ValueError(f"difficulty must be one of {', '.join(GAUSSIANS)}; got {difficulty!r}")
     return GAUSSIANS[difficulty]

@@ -1,45 +1,234 @@
-"""A fitted model as plain JSON, flat arrays and boosters.
+"""Models as plain data: JSON, flat arrays and boosters, and back.
 
-Numbers, strings, truth values, None and lists are themselves; everything else is an object with a tag
-under the key "~". `toprank.persistence.decoding` reads what is written here.
+Numbers, strings, booleans, None and lists stand for themselves in the JSON; everything else is an object with
+a tag under the key "~". Cells of arrays are kept apart, all of one type one after the other. Names of classes
+are keys of the tables below, never module paths: no file can import or call what it likes, and a module
+can move. Every record and estimator is checked as soon as it is made.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from toprank.persistence.allowed import NUMPY_TYPES, TYPES, name_of
-from toprank.persistence.arrays import Pools, type_name
-from toprank.persistence.scikit_tree import tree_parts
+from toprank.persistence.boosters import make_booster, make_tree, tree_parts
+from toprank.persistence.checks import (
+    check_estimator,
+    check_record,
+    check_scikit_learn,
+    make_record,
+    require,
+)
+from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS, WRAPPERS
 
-__all__ = ["Encoded", "Encoder"]
+__all__ = ["ARRAY_TYPE", "Decoder", "Encoder"]
 
-DEEPEST = 100
+MAX_DEPTH = 100
+MAX_DIMENSIONS = 8
+MAX_LENGTH = 2**40
+
+# -- what a model file may hold -----------------------------------------------------------------------
+
+# Frozen dataclasses of the library, made by their constructors. What follows a dot is the class's name.
+RECORDS: dict[str, str] = {
+    "Columns": "toprank.columns",
+    "binning.Bins": "toprank.binning",
+    "NumericEncoding": "toprank.encoding",
+    "Literal": "toprank.rule",
+    "Rule": "toprank.rule",
+    "BinnedColumns": "toprank.rules.binned",
+    "KeptRound": "toprank.rules.scoring",
+    "Variable": "toprank.rules.relational.clause",
+    "Constant": "toprank.rules.relational.clause",
+    "Atom": "toprank.rules.relational.clause",
+    "Clause": "toprank.rules.relational.clause",
+    "Mode": "toprank.rules.relational.schema",
+    "Predicate": "toprank.rules.relational.schema",
+    "Schema": "toprank.rules.relational.schema",
+    "RankTree": "toprank.trees.tree",
+    "LeafRankRules": "toprank.trees.leafrank",
+    "SVMRules": "toprank.trees.splitters",
+    "EstimatorRules": "toprank.trees.splitters",
+    "SVMSplit": "toprank.trees.splitters",
+    "CellOrder": "toprank.trees.consensus",
+    "KernelFunction": "toprank.margin.kernels",
+    "KernelExpansion": "toprank.margin.kernels",
+    "PathTree": "toprank.margin.tree_path",
+    "OutOfFoldCounts": "toprank.shortlisting.counts",
+    "ProbabilityMap": "toprank.shortlisting.calibration",
+}
+
+# Parts of scikit-learn whose fitted state is plain, so that none of it reaches compiled code unchecked.
+SCIKIT_LEARN: dict[str, str] = {
+    name: f"sklearn.{module}"
+    for module, names in {
+        "pipeline": "Pipeline FeatureUnion",
+        "compose": "ColumnTransformer",
+        "preprocessing": "FunctionTransformer StandardScaler MinMaxScaler MaxAbsScaler RobustScaler "
+        "OneHotEncoder OrdinalEncoder LabelEncoder LabelBinarizer",
+        "impute": "SimpleImputer MissingIndicator",
+        "decomposition": "PCA TruncatedSVD",
+        "feature_selection": "VarianceThreshold",
+        "linear_model": "LogisticRegression RidgeClassifier",
+        "svm": "LinearSVC",
+        "naive_bayes": "GaussianNB",
+        "tree": "DecisionTreeClassifier ExtraTreeClassifier",
+        "ensemble": "RandomForestClassifier ExtraTreesClassifier",
+        "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+        "isotonic": "IsotonicRegression",
+    }.items()
+    for name in names.split()
+}
+
+# Types that scikit-learn keeps as parameters or fitted state.
+TYPES: dict[str, type] = {cls.__name__: cls for cls in (float, int, str, bool, object)}
+TYPES |= {f"numpy.{np.dtype(code).name}": np.dtype(code).type for code in "?bhilqBHILQefd"}
+TYPES["numpy.str_"] = np.str_
+
+
+@cache
+def _modules(kind: str) -> dict[str, str]:
+    """Return the modules of all classes of a kind ("estimator", "record" or "sklearn") by name."""
+    if kind == "estimator":
+        return {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **WRAPPERS}
+    if kind == "sklearn":
+        return SCIKIT_LEARN
+    objectives = import_module("toprank.objectives").OBJECTIVES.values()
+    return {**RECORDS, **{f"objectives.{cls.__name__}": cls.__module__ for cls in objectives}}
+
+
+def class_of(kind: str, name: Any) -> type:
+    """Return the class of a kind and name."""
+    require(isinstance(name, str), f"it names a {kind} that is not text")
+    modules = _modules(kind)
+    require(name in modules, f"it holds a {kind} {name[:60]!r}, which is not among those allowed")
+    return getattr(import_module(modules[name]), name.rpartition(".")[2])
+
+
+def name_of(value: Any) -> tuple[str, str] | None:
+    """Return kind and name under which an object is stored; None for what cannot be.
+
+    Examples
+    --------
+    >>> from toprank.rule import Rule
+    >>> name_of(Rule()), name_of(print)
+    (('record', 'Rule'), None)
+    """
+    for kind in ("estimator", "record", "sklearn"):
+        for name in _modules(kind):
+            same_name = name.rpartition(".")[2] == type(value).__name__
+            if same_name and class_of(kind, name) is type(value):
+                return kind, name
+    return None
+
+
+# -- arrays -------------------------------------------------------------------------------------------
+
+ARRAY_TYPE = re.compile(r"b1|[iu][1248]|f[48]|U[1-9][0-9]{0,5}")
+
+
+def type_name(dtype: np.dtype) -> str | None:
+    """Return the short name of a type that can be stored, such as "f8" or "U12", else None."""
+    name = f"U{dtype.itemsize // 4}" if dtype.kind == "U" else f"{dtype.kind}{dtype.itemsize}"
+    return name if is_type_name(name) else None
+
+
+def is_type_name(name: Any) -> bool:
+    """Whether it is a name that `type_name` gives."""
+    return isinstance(name, str) and ARRAY_TYPE.fullmatch(name) is not None
+
+
+class Pools:
+    """Cells of arrays by type: arrays go in one after the other, and come out in the same order.
+
+    Each array takes the cells that come next, so no two can claim the same, and a file cannot describe
+    more than it holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pools = Pools()
+    >>> shape = pools.put(np.array([[1.0, 2.0]]))
+    >>> Pools(pools.to_bytes()).take(shape).tolist()
+    [[1.0, 2.0]]
+    """
+
+    def __init__(self, stored: Mapping[str, bytes] | None = None) -> None:
+        self.parts: dict[str, list[np.ndarray]] = {}
+        self.cells = {name: _read_cells(name, data) for name, data in (stored or {}).items()}
+        self.taken = dict.fromkeys(self.cells, 0)
+
+    def put(self, array: np.ndarray) -> dict[str, Any]:
+        """Add an array of a type that can be stored; return what is needed to take it out again."""
+        name = type_name(array.dtype)
+        assert name is not None
+        by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        self.parts.setdefault(name, []).append(little_endian.ravel("F" if by_column else "C"))
+        return {"type": name, "shape": list(array.shape), "order": "F" if by_column else "C"}
+
+    def to_bytes(self) -> dict[str, bytes]:
+        """Return the cells of each type."""
+        return {name: np.concatenate(parts).tobytes() for name, parts in self.parts.items()}
+
+    def take(self, description: dict[str, Any]) -> np.ndarray:
+        """Return the next array of a type."""
+        name, shape, order = (description[key] for key in ("type", "shape", "order"))
+        known = isinstance(name, str) and name in self.cells
+        require(known, "an array has an unknown type, or one that has no cells")
+        plain = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and order in ("C", "F")
+        possible = plain and all(type(s) is int and 0 <= s <= MAX_LENGTH for s in shape)
+        require(possible, "an array has an impossible shape")
+        size = 1
+        for side in shape:
+            size *= side
+        start, pool = self.taken[name], self.cells[name]
+        require(size <= len(pool) - start, "an array is larger than the cells that are stored")
+        self.taken[name] = start + size
+        return pool[start : start + size].reshape(shape, order=order).copy(order="K")
+
+    def finish(self) -> None:
+        """Check that nothing is left over."""
+        used = all(self.taken[name] == len(pool) for name, pool in self.cells.items())
+        require(used, "there are more cells than arrays to hold them")
+
+
+def _read_cells(name: str, data: bytes) -> np.ndarray:
+    """Return the cells of one type; booleans must be 0 or 1, and text must be text."""
+    dtype = np.dtype(name).newbyteorder("<")
+    require(len(data) % dtype.itemsize == 0, "an array is cut short")
+    cells = np.frombuffer(data, dtype=dtype)
+    if name == "b1":
+        require((cells.view(np.uint8) <= 1).all(), "an array of booleans is damaged")
+    if name[0] == "U":
+        points = np.frombuffer(data, dtype="<u4")
+        text = (points <= 0x10FFFF) & ((points < 0xD800) | (points > 0xDFFF))
+        require(text.all(), "an array of text is damaged")
+    return cells.astype(dtype.newbyteorder("="), copy=False)
+
+
+# -- a model as plain data ----------------------------------------------------------------------------
+
 # Requests of scikit-learn's metadata routing concern fit in a search, not a fitted model.
 LEFT_OUT = ("_metadata_request",)
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoded:
-    """What a model consists of in a file."""
-
-    tree: Any
-    pools: dict[str, np.ndarray]
-    boosters: tuple[bytes, ...]
+Where = tuple[str, ...]  # the place of a value in the model, for messages
 
 
 class Encoder:
-    """Turns a model into its parts.
+    """Turns a model into JSON, and keeps its arrays (`pools`) and boosters beside.
 
     Examples
     --------
     >>> from toprank.rule import Literal
-    >>> Encoder().whole(Literal("amount", ">", 900.0)).tree["fields"]["operator"]
+    >>> Encoder().encode(Literal("amount", ">", 900.0))["fields"]["operator"]
     '>'
     """
 
@@ -47,104 +236,90 @@ class Encoder:
         self.pools = Pools()
         self.boosters: list[bytes] = []
 
-    def whole(self, model: Any) -> Encoded:
-        """All parts of a model."""
-        tree = self.encode(model, type(model).__name__, 0)
-        return Encoded(tree, self.pools.joined(), tuple(self.boosters))
-
-    def encode(self, value: Any, where: str, depth: int) -> Any:
-        """Encode a value; `where` names its place in messages."""
-        if depth > DEEPEST:
-            raise TypeError(f"{where} nests too deeply for a model file")
+    def encode(self, value: Any, where: Where = ()) -> Any:
+        """Encode a value."""
+        where = where or (type(value).__name__,)
+        if len(where) > MAX_DEPTH:
+            raise TypeError(f"{''.join(where)[:80]} nests too deeply for a model file")
         if value is None or type(value) in (bool, int, float, str):
             return value
         if type(value) is list:
-            return self._items(value, where, depth)
+            return self._items(value, where)
         write = _WRITERS.get(type(value))
-        if write is not None:
-            return write(self, value, where, depth)
-        for kind, write in _KINDS.items():
-            if isinstance(value, kind):
-                return write(self, value, where, depth)
-        return self._object(value, where, depth)
+        if write is None:
+            write = next(
+                (w for cls, w in _BASES.items() if isinstance(value, cls)), Encoder._object
+            )
+        return write(self, value, where)
 
-    def _items(self, values: Any, where: str, depth: int) -> list[Any]:
-        return [self.encode(v, f"{where}[{k}]", depth + 1) for k, v in enumerate(values)]
+    def _items(self, values: Any, where: Where) -> list[Any]:
+        return [self.encode(value, (*where, f"[{k}]")) for k, value in enumerate(values)]
 
-    def _fields(self, state: dict[str, Any], where: str, depth: int) -> dict[str, Any]:
-        return {
-            name: self.encode(value, f"{where}.{name}", depth + 1) for name, value in state.items()
-        }
+    def _fields(self, state: dict[str, Any], where: Where) -> dict[str, Any]:
+        return {name: self.encode(value, (*where, f".{name}")) for name, value in state.items()}
 
-    def _tuple(self, value: tuple[Any, ...], where: str, depth: int) -> Any:
-        return {"~": "tuple", "items": self._items(value, where, depth)}
+    def _tuple(self, value: tuple[Any, ...], where: Where) -> Any:
+        return {"~": "tuple", "items": self._items(value, where)}
 
-    def _dict(self, value: dict[Any, Any], where: str, depth: int) -> Any:
-        pairs = [
-            [self.encode(k, f"a key of {where}", depth + 1), self.encode(v, f"{where}[{k!r}]", depth + 1)]
-            for k, v in value.items()
-        ]  # fmt: skip
+    def _dict(self, value: dict[Any, Any], where: Where) -> Any:
+        pairs = [[self.encode(k, (*where, " (a key)")), self.encode(v, (*where, f"[{k!r}]"))]
+                 for k, v in value.items()]  # fmt: skip
         return {"~": "dict", "items": pairs}
 
-    def _slice(self, value: slice, where: str, depth: int) -> Any:
-        return {
-            "~": "slice",
-            "items": self._items((value.start, value.stop, value.step), where, depth),
-        }
+    def _slice(self, value: slice, where: Where) -> Any:
+        return {"~": "slice", "items": self._items((value.start, value.stop, value.step), where)}
 
-    def _array(self, value: np.ndarray, where: str, depth: int) -> Any:
+    def _array(self, value: np.ndarray, where: Where) -> Any:
         if value.dtype == object:
-            items = self._items(value.ravel().tolist(), where, depth)
+            items = self._items(value.ravel().tolist(), where)
             return {"~": "objects", "shape": list(value.shape), "items": items}
         value = np.asarray(value) if isinstance(value, np.memmap) else value
         if type(value) is not np.ndarray or type_name(value.dtype) is None:
-            raise TypeError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
+            raise TypeError(_refusal(f"an array of {value.dtype}", where))
         return {"~": "array", **self.pools.put(value)}
 
-    def _scalar(self, value: np.generic, where: str, depth: int) -> Any:
-        name = type_name(value.dtype)
-        if name is None:
-            raise TypeError(f"{where} is a {value.dtype}, which a model file cannot hold")
-        return {"~": "scalar", "type": name, "value": value.item()}
+    def _scalar(self, value: np.generic, where: Where) -> Any:
+        return {**self._dtype(value.dtype, where), "~": "scalar", "value": value.item()}
 
-    def _dtype(self, value: np.dtype, where: str, depth: int) -> Any:
+    def _dtype(self, value: np.dtype, where: Where) -> Any:
         name = "O" if value.kind == "O" else type_name(value)
         if name is None:
-            raise TypeError(f"{where} is the type {value}, which a model file cannot hold")
-        return {"~": "dtype", "name": name}
+            raise TypeError(_refusal(f"of type {value}", where))
+        return {"~": "dtype", "type": name}
 
-    def _type(self, value: type, where: str, depth: int) -> Any:
+    def _type(self, value: type, where: Where) -> Any:
         for name, known in TYPES.items():
             if value is known:
                 return {"~": "type", "name": name}
-        for name in NUMPY_TYPES:
-            if value is getattr(np, name):
-                return {"~": "type", "name": f"numpy.{name}"}
-        raise TypeError(f"{where} is the class {value.__name__}, which a model file cannot hold")
+        raise TypeError(_refusal(f"the class {value.__name__}", where))
 
-    def _random_state(self, value: np.random.RandomState, where: str, depth: int) -> Any:
+    def _random_state(self, value: np.random.RandomState, where: Where) -> Any:
         _, key, position, has_gauss, cached = value.get_state(legacy=True)
         state = [np.asarray(key), int(position), int(has_gauss), float(cached)]
-        return {"~": "random_state", "items": self._items(state, where, depth)}
+        return {"~": "random_state", "items": self._items(state, where)}
 
-    def _object(self, value: Any, where: str, depth: int) -> Any:
-        """Records, estimators, boosters, trees and metrics; nothing else."""
-        module = type(value).__module__
-        if module == "xgboost.core" and type(value).__name__ == "Booster":
+    def _object(self, value: Any, where: Where) -> Any:
+        """Encode a record, an estimator, a booster, a tree or a metric; nothing else."""
+        place = (type(value).__module__, type(value).__name__)
+        if place == ("xgboost.core", "Booster"):
             return self._booster(value)
-        if module == "sklearn.tree._tree" and type(value).__name__ == "Tree":
-            return {"~": "tree", "parts": self._fields(tree_parts(value), where, depth)}
+        if place == ("sklearn.tree._tree", "Tree"):
+            return {"~": "tree", "parts": self._fields(tree_parts(value), where)}
         if callable(value) and getattr(value, "__module__", "").startswith("toprank.metrics"):
-            return self._metric(value, where)
+            from toprank import metrics
+
+            name = getattr(value, "__name__", "")
+            if name in metrics.__all__ and getattr(metrics, name) is value:
+                return {"~": "metric", "name": name}
         found = name_of(value)
         if found is None:
-            raise TypeError(_refusal(value, where))
+            raise TypeError(_object_refusal(value, where))
         kind, name = found
         if kind == "record":
             state = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            return {"~": "record", "name": name, "fields": self._fields(state, where, depth)}
+            return {"~": "record", "name": name, "fields": self._fields(state, where)}
         state = {k: v for k, v in value.__getstate__().items() if k not in LEFT_OUT}
-        return {"~": kind, "name": name, "state": self._fields(state, where, depth)}
+        return {"~": kind, "name": name, "state": self._fields(state, where)}
 
     def _booster(self, value: Any) -> Any:
         threads = int(json.loads(value.save_config())["learner"]["generic_param"]["nthread"])
@@ -152,40 +327,214 @@ class Encoder:
         threads = threads if 0 < threads <= 1024 else 0  # 0: as many as there are cores
         return {"~": "booster", "number": len(self.boosters) - 1, "threads": threads}
 
-    def _metric(self, value: Any, where: str) -> Any:
-        from toprank import metrics
 
-        name = getattr(value, "__name__", "")
-        if name not in metrics.__all__ or getattr(metrics, name) is not value:
-            raise TypeError(_refusal(value, where))
-        return {"~": "metric", "name": name}
-
-
-def _refusal(value: Any, where: str) -> str:
-    """Why an object cannot be stored, and what to do."""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if callable(value) and not hasattr(value, "fit"):
-        return (
-            f"{where} is a function ({getattr(value, '__name__', kind)}), which a model file cannot "
-            "hold since opening it must not run code; set that parameter to a name or to None "
-            "(set_params) and save again"
-        )
-    return (
-        f"{where} is a {kind}, which a model file cannot hold: only the estimators of toprank and the "
-        "parts of scikit-learn listed in toprank.persistence.allowed are stored"
-    )
-
-
-Writer = Callable[[Encoder, Any, str, int], Any]
+Writer = Callable[[Encoder, Any, Where], Any]
 _WRITERS: dict[type, Writer] = {
     tuple: Encoder._tuple,
     dict: Encoder._dict,
     slice: Encoder._slice,
     np.random.RandomState: Encoder._random_state,
 }
-_KINDS: dict[type, Writer] = {
+_BASES: dict[type, Writer] = {
     np.ndarray: Encoder._array,
     np.generic: Encoder._scalar,
     np.dtype: Encoder._dtype,
     type: Encoder._type,
+}
+
+
+def _refusal(what: str, where: Where) -> str:
+    return f"{''.join(where)} is {what}, which a model file cannot hold"
+
+
+def _object_refusal(value: Any, where: Where) -> str:
+    """Say why an object cannot be stored, and what to do."""
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if callable(value) and not hasattr(value, "fit"):
+        function = f"a function ({getattr(value, '__name__', name)})"
+        return (
+            f"{_refusal(function, where)} since opening it must not run code; set that parameter to a "
+            "name or to None (set_params) and save again"
+        )
+    return (
+        f"{_refusal(f'a {name}', where)}: only the estimators of toprank and the parts of scikit-learn "
+        "listed in toprank.persistence.encoding are stored"
+    )
+
+
+# -- and back -----------------------------------------------------------------------------------------
+
+
+class Decoder:
+    """Puts a model together from JSON, arrays and boosters."""
+
+    def __init__(self, arrays: Mapping[str, bytes], boosters: Sequence[bytes]) -> None:
+        self.pools = Pools(arrays)
+        self.boosters = boosters
+        self.n_boosters = 0
+        self.columns: Any = None  # of the estimator that is being put together
+
+    def decode_model(self, tree: Any) -> Any:
+        """Return the model; every array and booster must have been used, once."""
+        model = self.decode(tree)
+        self.pools.finish()
+        require(self.n_boosters == len(self.boosters), "it holds boosters that no model uses")
+        return model
+
+    def decode(self, node: Any) -> Any:
+        """Decode one value."""
+        if node is None or type(node) in (bool, int, float, str):
+            return node
+        if type(node) is list:
+            return [self.decode(item) for item in node]
+        tag = node.get("~")
+        require(isinstance(tag, str) and tag in _READERS, f"it holds an unknown part {tag!r:.60}")
+        read, keys = _READERS[tag]
+        require(set(node) == {"~", *keys}, f"a part {tag!r} of it is incomplete or has more to it")
+        return read(self, node)
+
+    def _list(self, items: Any) -> list[Any]:
+        require(type(items) is list, "a list of it is no list")
+        return [self.decode(item) for item in items]
+
+    def _fields(self, fields: Any) -> dict[str, Any]:
+        require(type(fields) is dict, "the fields of a part are missing")
+        return {name: self.decode(value) for name, value in fields.items()}
+
+    def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(self._list(node["items"]))
+
+    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
+        pairs = self._list(node["items"])
+        require(all(type(p) is list and len(p) == 2 for p in pairs), "a dict of it is damaged")
+        keys = (type(None), str, int, float, tuple, np.generic)
+        require(all(isinstance(key, keys) for key, _ in pairs), "a dict of it has a damaged key")
+        return {key: value for key, value in pairs}  # noqa: C416 - the pairs are lists
+
+    def _slice(self, node: dict[str, Any]) -> slice:
+        ends = self._list(node["items"])
+        whole = len(ends) == 3 and all(e is None or isinstance(e, (int, np.integer)) for e in ends)
+        require(whole, "a slice of it is damaged")
+        return slice(*ends)
+
+    def _array(self, node: dict[str, Any]) -> np.ndarray:
+        return self.pools.take(node)
+
+    def _objects(self, node: dict[str, Any]) -> np.ndarray:
+        items, shape = self._list(node["items"]), node["shape"]
+        plain = type(shape) is list and all(type(s) is int and 0 <= s <= len(items) for s in shape)
+        fits = plain and int(np.prod(shape, dtype=float)) == len(items)
+        require(fits, "an array of objects is damaged")
+        array = np.empty(len(items), dtype=object)
+        for k, item in enumerate(items):  # all at once, NumPy would look into the items
+            array[k] = item
+        return array.reshape(shape)
+
+    def _scalar(self, node: dict[str, Any]) -> Any:
+        name, value = node["type"], node["value"]
+        kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": (float, int), "U": str}
+        fits = is_type_name(name) and isinstance(value, kinds[name[0]])
+        require(fits, "a number of it is damaged")
+        return np.dtype(name).type(value)
+
+    def _dtype(self, node: dict[str, Any]) -> np.dtype:
+        require(node["type"] == "O" or is_type_name(node["type"]), "a type of it is unknown")
+        return np.dtype(node["type"])
+
+    def _type(self, node: dict[str, Any]) -> type:
+        known = isinstance(node["name"], str) and node["name"] in TYPES
+        require(known, "a type of it is unknown")
+        return TYPES[node["name"]]
+
+    def _random_state(self, node: dict[str, Any]) -> np.random.RandomState:
+        items = self._list(node["items"])
+        require(len(items) == 4, "a random state of it is damaged")
+        key, position, has_gauss, cached = items
+        keys = isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (624,)
+        place = type(position) is int and 0 <= position <= 624 and has_gauss in (0, 1)
+        require(keys and place and isinstance(cached, float), "a random state of it is damaged")
+        random = np.random.RandomState(0)
+        random.set_state(("MT19937", key, position, has_gauss, cached))
+        return random
+
+    def _metric(self, node: dict[str, Any]) -> Callable[..., Any]:
+        from toprank import metrics
+
+        name = node["name"]
+        known = name in metrics.__all__ and inspect.isfunction(getattr(metrics, name))
+        require(known, "it names an unknown metric")
+        return getattr(metrics, name)
+
+    def _tree(self, node: dict[str, Any]) -> Any:
+        return make_tree(self._fields(node["parts"]))
+
+    def _booster(self, node: dict[str, Any]) -> Any:
+        number, threads = node["number"], node["threads"]
+        require(type(number) is int and number == self.n_boosters, "its boosters are out of order")
+        require(number < len(self.boosters), "one of its boosters is missing")
+        possible = type(threads) is int and 0 <= threads <= 1024
+        require(possible, "a booster asks for too many threads")
+        require(self.columns is not None, "a booster comes without columns")
+        self.n_boosters += 1
+        return make_booster(self.boosters[number], self.columns, threads)
+
+    def _record(self, node: dict[str, Any]) -> Any:
+        cls = class_of("record", node["name"])
+        record = make_record(cls, self._fields(node["fields"]))
+        check_record(node["name"], record)
+        return record
+
+    def _estimator(self, node: dict[str, Any]) -> Any:
+        cls = class_of("estimator", node["name"])
+        outer, self.columns = self.columns, None
+        state = self._state(node["state"], cls)
+        self.columns = outer
+        parameters = inspect.signature(cls).parameters.items()
+        defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
+        model: Any = object.__new__(cls)
+        vars(model).update({**defaults, **state})
+        check_estimator(model)
+        return model
+
+    def _sklearn(self, node: dict[str, Any]) -> Any:
+        cls = class_of("sklearn", node["name"])
+        state = self._state(node["state"], cls)
+        model: Any = object.__new__(cls)
+        if hasattr(model, "__setstate__"):
+            model.__setstate__(state)
+        else:
+            vars(model).update(state)
+        check_scikit_learn(node["name"], model)
+        return model
+
+    def _state(self, fields: Any, cls: type) -> dict[str, Any]:
+        """Return attributes by name; none may hide something that the class defines."""
+        require(type(fields) is dict, "the state of an estimator is missing")
+        state = {}
+        for name, value in fields.items():
+            own = name.isidentifier() and not name.startswith("__") and not hasattr(cls, name)
+            require(own, f"an estimator sets {name[:60]!r}, which is not its own to set")
+            state[name] = self.decode(value)
+            if name == "columns_":
+                self.columns = state[name]
+        return state
+
+
+Reader = Callable[[Decoder, dict[str, Any]], Any]
+_READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
+    "tuple": (Decoder._tuple, ("items",)),
+    "dict": (Decoder._dict, ("items",)),
+    "slice": (Decoder._slice, ("items",)),
+    "array": (Decoder._array, ("type", "shape", "order")),
+    "objects": (Decoder._objects, ("shape", "items")),
+    "scalar": (Decoder._scalar, ("type", "value")),
+    "dtype": (Decoder._dtype, ("type",)),
+    "type": (Decoder._type, ("name",)),
+    "random_state": (Decoder._random_state, ("items",)),
+    "metric": (Decoder._metric, ("name",)),
+    "tree": (Decoder._tree, ("parts",)),
+    "booster": (Decoder._booster, ("number", "threads")),
+    "record": (Decoder._record, ("name", "fields")),
+    "estimator": (Decoder._estimator, ("name", "state")),
+    "sklearn": (Decoder._sklearn, ("name", "state")),
 }

@@ -6,42 +6,47 @@ A model file is a zip archive of
 - `schema.json`: the columns with their kinds and categories, and the classes;
 - `summary.json`: what the training rows looked like (where they were given);
 - `model.json`: parameters and fitted state as plain data;
-- `arrays.skops`: its arrays, in skops' format;
+- `arrays/f8.bin`, ...: the cells of its arrays, little-endian, one member for each type;
 - `boosters/0.json`, ...: boosters in XGBoost's JSON.
 
-Nothing in it is code, and everything is checked before compiled code sees it.
+Nothing in it is code, and everything is checked before compiled code sees it. Only the plain archives that
+`save` writes are read: no comment, nothing before or after, no zip64, no encryption, each name known and
+there once. The size that a member declares is compared with the size of the file, so that a small file
+cannot ask for a large part of the memory.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import platform
-from collections.abc import Iterator
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, LargeZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
 from toprank._version import __version__
 from toprank.columns import as_frame, is_table
-from toprank.persistence.archive import MOST_BYTES, read_archive, write_archive
-from toprank.persistence.arrays import pack_pools, unpack_pools
-from toprank.persistence.decoding import Decoder
-from toprank.persistence.encoding import Encoder
-from toprank.persistence.errors import ModelFileError, require
-from toprank.persistence.estimator_checks import is_wrapper
-from toprank.persistence.migrations import FORMAT, MEMBER_NAMES, digests, migrate, read_json
-from toprank.persistence.probe import columns_of, probe
-from toprank.persistence.summary import check_summary, summarise
+from toprank.persistence.checks import ModelFileError, is_wrapper, require
+from toprank.persistence.encoding import ARRAY_TYPE, Decoder, Encoder
+from toprank.persistence.schema import check_summary, probe, schema_of, summarise
 
-__all__ = ["ModelFile", "describe", "load", "save"]
+__all__ = ["FORMAT", "ModelFile", "describe", "load", "save"]
 
+FORMAT = 3  # of the files that are written, and the only one that is read
 StrPath = str | os.PathLike[str]
-_WRITTEN_WITH = ("numpy", "scikit-learn", "skops", "xgboost", "xgboost-cpu")
+Members = dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -109,15 +114,13 @@ def save(model: Any, path: StrPath, X: Any = None, y: Any = None) -> None:
         with temporary.open("wb") as file:
             try:
                 write_archive(members, file)
-            except Exception as error:
-                if type(error).__name__ != "LargeZipFile":
-                    raise
+            except LargeZipFile as error:
                 raise ValueError(
-                    f"the model takes more than {MOST_BYTES / 2**30:.1f} GiB, which is more than "
+                    f"the model takes more than {MAX_BYTES / 2**30:.1f} GiB, which is more than "
                     "a model file holds; train a smaller one"
                 ) from error
         with temporary.open("rb") as file:
-            _trial(model, file, X)
+            _try_out(model, file, X)
 
 
 def load(path: StrPath) -> Any:
@@ -138,7 +141,7 @@ def load(path: StrPath) -> Any:
     Raises
     ------
     ModelFileError
-        When the file is damaged, hostile, or from a later version; the message is one line.
+        When the file is damaged, hostile, or of another format; the message is one line.
     OSError
         When there is no such file, or it may not be read.
     """
@@ -157,91 +160,27 @@ def describe(path: StrPath) -> ModelFile:
     -------
     description : ModelFile
     """
-    with Path(path).open("rb") as file, _one_line(str(path)):
-        _, description = _open(file)
-        return description
+    with Path(path).open("rb") as file, _one_line_errors(str(path)):
+        return _open(file)[1]
 
 
-@contextmanager
-def _one_line(name: str) -> Iterator[None]:
-    """Turn whatever damage leads to into a `ModelFileError` of one line."""
-    try:
-        yield
-    except ModelFileError as error:
-        raise ModelFileError(f"{name}: {_plain(str(error))}") from error.__cause__
-    except Exception as error:
-        # damage may surface in any library on the way, as any kind of error
-        reason = _plain(str(error)) or type(error).__name__
-        raise ModelFileError(f"{name}: it is damaged ({reason})") from error
+# -- writing ------------------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
-    """The first line of a message, without what a terminal would act upon."""
-    line = next(iter(text.strip().splitlines()), "")
-    return "".join(c if c.isprintable() else "?" for c in line[:300])
-
-
-def _load(file: BinaryIO, name: str) -> Any:
-    with _one_line(name):
-        members, description = _open(file)
-        model = _model_of(members, description)
-        if description.header["probed"]:
-            probe(model)
-        if description.summary is not None:
-            model.training_summary_ = description.summary
-        return model
-
-
-def _open(file: BinaryIO) -> tuple[dict[str, bytes], ModelFile]:
-    """Members in the newest format, intact, and what they say."""
-    members, header = migrate(read_archive(file, MEMBER_NAMES))
-    for name in ("schema.json", "model.json", "arrays.skops"):
-        require(name in members, f"it lacks {name}")
-    require(
-        header.get("digests") == digests(members), "its members are not those it was saved with"
-    )
-    for name in ("toprank", "class"):
-        require(isinstance(header.get(name), str), f"its header names no {name}")
-    require(type(header.get("probed")) is bool, "its header is incomplete")
-    schema = read_json(members["schema.json"], "schema")
-    summary = None
-    if "summary.json" in members:
-        summary = read_json(members["summary.json"], "training summary")
-        check_summary(summary)
-    return members, ModelFile(header["class"], header, schema, summary)
-
-
-def _model_of(members: dict[str, bytes], description: ModelFile) -> Any:
-    """Put the model together and hold it against what the file says about it."""
-    names = [name for name in members if name.startswith("boosters/")]
-    boosters = {int(name[9:-5]): members[name] for name in names}
-    require(sorted(boosters) == list(range(len(names))), "its boosters are misnumbered")
-    decoder = Decoder(
-        unpack_pools(members["arrays.skops"]), [boosters[k] for k in range(len(names))]
-    )
-    model = decoder.whole(read_json(members["model.json"], "model"))
-    require(type(model).__name__ == description.class_name, "its header names another class")
-    scores = any(
-        hasattr(model, name) for name in ("decision_function", "predict_proba", "transform")
-    )
-    require(scores, "what it holds is no model")
-    require(schema_of(model) == description.schema, "its schema is not that of its model")
-    require(description.header["probed"] or not _is_ours(model), "its header skips a check")
-    return model
-
-
-def _members_of(model: Any, X: Any, y: Any) -> dict[str, bytes]:
-    """All members of the file of a model."""
-    encoded = Encoder().whole(_without_summary(model))
-    members = {
-        "schema.json": _text(schema_of(model), indent=1),
-        "model.json": _text(encoded.tree),
-        "arrays.skops": pack_pools(encoded.pools),
-    }
-    members |= {f"boosters/{k}.json": text for k, text in enumerate(encoded.boosters)}
+def _members_of(model: Any, X: Any, y: Any) -> Members:
+    """Return all members of the file of a model."""
     summary = getattr(model, "training_summary_", None) if X is None else summarise(model, X, y)
+    bare = copy(model)  # the summary has a member of its own
+    vars(bare).pop("training_summary_", None)
+    encoder = Encoder()
+    members = {
+        "schema.json": _to_json(schema_of(model), indent=1),
+        "model.json": _to_json(encoder.encode(bare)),
+        **{f"arrays/{name}.bin": cells for name, cells in encoder.pools.to_bytes().items()},
+        **{f"boosters/{k}.json": text for k, text in enumerate(encoder.boosters)},
+    }
     if summary is not None:
-        members["summary.json"] = _text(summary, indent=1)
+        members["summary.json"] = _to_json(summary, indent=1)
     header = {
         "format": FORMAT,
         "toprank": __version__,
@@ -250,27 +189,22 @@ def _members_of(model: Any, X: Any, y: Any) -> dict[str, bytes]:
         "probed": _can_be_probed(model),
         "digests": digests(members),
     }
-    return {"header.json": _text(header, indent=1), **members}
+    return {"header.json": _to_json(header, indent=1), **members}
 
 
-def _without_summary(model: Any) -> Any:
-    """The model without its summary, which has a member of its own."""
-    if not hasattr(model, "training_summary_"):
-        return model
-    from copy import copy
-
-    bare = copy(model)
-    vars(bare).pop("training_summary_", None)
-    return bare
-
-
-def _text(content: Any, indent: int | None = None) -> bytes:
+def _to_json(content: Any, indent: int | None = None) -> bytes:
     return json.dumps(content, indent=indent, ensure_ascii=False).encode()
+
+
+def digests(members: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the SHA-256 of every member but the header."""
+    others = {name: data for name, data in members.items() if name != "header.json"}
+    return {name: hashlib.sha256(data).hexdigest() for name, data in others.items()}
 
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for name in _WRITTEN_WITH:
+    for name in ("numpy", "scikit-learn", "xgboost", "xgboost-cpu"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -285,7 +219,7 @@ def _is_ours(model: Any) -> bool:
 
 
 def _can_be_probed(model: Any) -> bool:
-    """Whether made-up rows go through: always in our own estimators, mostly in pipelines."""
+    """Whether the model scores made-up rows: our own estimators always do, pipelines mostly."""
     if _is_ours(model):
         return True
     try:
@@ -295,7 +229,7 @@ def _can_be_probed(model: Any) -> bool:
     return True
 
 
-def _trial(model: Any, file: BinaryIO, X: Any) -> None:
+def _try_out(model: Any, file: BinaryIO, X: Any) -> None:
     """Open a new file before it takes its place, and compare the scores of some rows."""
     again = _load(file, "the model cannot be stored")
     if X is None or not hasattr(model, "decision_function"):
@@ -309,26 +243,180 @@ def _trial(model: Any, file: BinaryIO, X: Any) -> None:
         )
 
 
-def schema_of(model: Any) -> dict[str, Any]:
-    """Columns, kinds, categories and classes of a model, as plain data.
+# -- reading ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _one_line_errors(name: str) -> Iterator[None]:
+    """Turn whatever error damage leads to into a `ModelFileError` of one line."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {_first_line(error)}") from error.__cause__
+    except Exception as error:
+        # damage may surface in any library on the way, as any kind of error
+        reason = _first_line(error) or type(error).__name__
+        raise ModelFileError(f"{name}: it is damaged ({reason})") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of a message, without what a terminal would act upon."""
+    line = next(iter(str(error).strip().splitlines()), "")
+    return "".join(c if c.isprintable() else "?" for c in line[:300])
+
+
+def _load(file: BinaryIO, name: str) -> Any:
+    with _one_line_errors(name):
+        members, description = _open(file)
+        model = _model_of(members, description)
+        if description.header["probed"]:
+            probe(model)
+        if description.summary is not None:
+            model.training_summary_ = description.summary
+        return model
+
+
+def _open(file: BinaryIO) -> tuple[Members, ModelFile]:
+    """Return the members, if they are intact, and what they say."""
+    members = read_archive(file, MEMBER_NAMES)
+    header = _read_header(members)
+    for name in ("schema.json", "model.json"):
+        require(name in members, f"it lacks {name}")
+    intact = header.get("digests") == digests(members)
+    require(intact, "its members are not those it was saved with")
+    for name in ("toprank", "class"):
+        require(isinstance(header.get(name), str), f"its header names no {name}")
+    require(type(header.get("probed")) is bool, "its header is incomplete")
+    summary = None
+    if "summary.json" in members:
+        summary = _read_json(members["summary.json"], "training summary")
+        check_summary(summary)
+    schema = _read_json(members["schema.json"], "schema")
+    return members, ModelFile(header["class"], header, schema, summary)
+
+
+def _read_header(members: Members) -> dict[str, Any]:
+    require("header.json" in members, "it has no header, so it is not a model file")
+    header = _read_json(members["header.json"], "header")
+    number, version = header.get("format"), header.get("toprank")
+    require(type(number) is int and number >= 1, "its header names no format")
+    writer = f" by toprank {version}" if isinstance(version, str) and len(version) < 30 else ""
+    wrong = f"it was written{writer} in format {number}; this toprank reads format {FORMAT}"
+    require(number == FORMAT, wrong)
+    return header
+
+
+def _read_json(data: bytes, what: str) -> Any:
+    """Parse JSON that must be an object."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its {what} cannot be read ({_first_line(error)})") from error
+    require(isinstance(found, dict), f"its {what} cannot be read")
+    return found
+
+
+def _model_of(members: Members, description: ModelFile) -> Any:
+    """Put the model together and compare it with what the file says about it."""
+    arrays = {name[7:-4]: data for name, data in members.items() if name.startswith("arrays/")}
+    n_boosters = sum(name.startswith("boosters/") for name in members)
+    names = [f"boosters/{k}.json" for k in range(n_boosters)]
+    require(all(name in members for name in names), "its boosters are misnumbered")
+    decoder = Decoder(arrays, [members[name] for name in names])
+    model = decoder.decode_model(_read_json(members["model.json"], "model"))
+    require(type(model).__name__ == description.class_name, "its header names another class")
+    methods = ("decision_function", "predict_proba", "transform")
+    require(any(hasattr(model, name) for name in methods), "what it holds is no model")
+    require(schema_of(model) == description.schema, "its schema is not that of its model")
+    require(description.header["probed"] or not _is_ours(model), "its header skips a check")
+    return model
+
+
+# -- zip archives -------------------------------------------------------------------------------------
+
+MEMBER_NAMES = re.compile(
+    r"header\.json|schema\.json|summary\.json|model\.json|boosters/[0-9]{1,5}\.json"
+    rf"|arrays/(?:{ARRAY_TYPE.pattern})\.bin"
+)
+MAX_MEMBERS = 10_000
+MAX_BYTES = 2**31 - 2**20  # of the file; more would need zip64
+MAX_RATIO = 200  # a member above a megabyte may not be packed more tightly than this
+MEGABYTE = 2**20
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file
+_END = struct.Struct("<4s4H2LH")  # the end of the central directory
+_ENTRY = 46 + 300  # bytes of one entry of the directory, with a name of reasonable length
+
+
+def write_archive(members: Mapping[str, bytes], target: BinaryIO) -> None:
+    """Write members in their order, deflated where that helps.
 
     Examples
     --------
-    >>> from toprank import LogisticRanker
-    >>> schema_of(LogisticRanker().fit([[0.0], [1.0], [2.0]], [0, 0, 1]))
-    {'columns': [{'name': 'x0', 'kind': 'number'}], 'classes': [0, 1]}
+    >>> import io, re
+    >>> buffer = io.BytesIO()
+    >>> write_archive({"a.json": b"{}"}, buffer)
+    >>> read_archive(buffer, re.compile("a.json"))
+    {'a.json': b'{}'}
     """
-    classes = getattr(model, "classes_", np.empty(0))
-    described: dict[str, Any] = {"columns": [], "classes": np.asarray(classes).tolist()}
-    if hasattr(model, "schema_"):
-        schema = model.schema_
-        described["columns"] = [{"name": c, "kind": "argument"} for c in schema.target.columns]
-        described["predicates"] = [str(p.name) for p in schema.predicates]
-        return described
-    columns = columns_of(model)
-    for name, values in zip(columns.names, columns.categories, strict=True):
-        column: dict[str, Any] = {"name": name, "kind": "number" if values is None else "category"}
-        if values is not None:
-            column["categories"] = values.tolist()
-        described["columns"].append(column)
-    return described
+    with ZipFile(target, "w", allowZip64=False) as archive:
+        for name, data in members.items():
+            info = ZipInfo(name, date_time=_EPOCH)
+            packed = len(zlib.compress(data, 6)) if len(data) < MAX_BYTES else len(data)
+            tight = len(data) > MEGABYTE and packed * MAX_RATIO < 2 * len(
+                data
+            )  # never near the limit
+            info.compress_type = ZIP_STORED if tight or packed >= len(data) else ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data, compresslevel=6)
+
+
+def read_archive(source: BinaryIO, names: re.Pattern[str]) -> Members:
+    """Check an archive whose members have names of a pattern, and return its members."""
+    _check_ends(source)
+    source.seek(0)
+    with ZipFile(source) as archive:
+        infos = archive.infolist()
+        _check_members(infos, names)
+        members = {info.filename: archive.read(info) for info in infos}
+    for info in infos:
+        whole = len(members[info.filename]) == info.file_size
+        require(whole, f"member {info.filename!r} is cut short")
+    return members
+
+
+def _check_ends(source: BinaryIO) -> None:
+    """Check that the file begins and ends as a plain zip archive does."""
+    size = source.seek(0, io.SEEK_END)
+    require(size >= _END.size, "it is not a model file (too short)")
+    require(size <= MAX_BYTES, "it is larger than a model file can be")
+    source.seek(0)
+    require(source.read(4) == b"PK\x03\x04", "it is not a model file (not a zip archive)")
+    source.seek(size - _END.size)
+    end = _END.unpack(source.read(_END.size))
+    magic, disk, start_disk, here, total, length, offset, comment = end
+    require(magic == b"PK\x05\x06" and comment == 0, "it is cut short or has something appended")
+    require(disk == start_disk == 0 and here == total, "it is one part of several")
+    few = 0 < total <= MAX_MEMBERS and length <= MAX_MEMBERS * _ENTRY
+    require(few, "it has too many members")
+    require(offset + length + _END.size == size, "it is not laid out as a model file is")
+
+
+def _check_members(infos: list[ZipInfo], names: re.Pattern[str]) -> None:
+    """Check names and declared sizes."""
+    seen = set()
+    for info in infos:
+        name, declared = info.filename, info.file_size
+        known = names.fullmatch(name) is not None
+        require(known, f"it holds {name[:60]!r}, which does not belong in a model file")
+        require(name not in seen, f"it holds {name!r} twice")
+        seen.add(name)
+        require(info.flag_bits & 0x1 == 0, f"member {name!r} is encrypted")
+        plain = info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
+        require(plain, f"member {name!r} is packed in an unknown way")
+        stored = info.compress_type == ZIP_STORED
+        fits = declared == info.compress_size if stored else declared <= MAX_BYTES
+        require(fits, f"member {name!r} declares {declared} bytes, which it cannot hold")
+        tight = declared > MEGABYTE and declared > MAX_RATIO * info.compress_size
+        require(not tight, f"member {name!r} is packed too tightly to be trusted")
+    total = sum(info.file_size for info in infos)
+    require(total <= MAX_BYTES, f"it declares {total} bytes in all, too many")

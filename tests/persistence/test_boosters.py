@@ -15,7 +15,7 @@ import xgboost
 from toprank import GradientBoostingRanker
 from toprank.columns import Columns
 from toprank.persistence import ModelFileError
-from toprank.persistence.booster_check import DEEPEST, check_booster, make_booster
+from toprank.persistence.boosters import MAX_DEPTH, check_booster, make_booster
 
 COLUMNS = Columns(("a", "b", "kind"), (None, None, np.array(["p", "q", "r", "s", "t"])))
 
@@ -141,12 +141,12 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "missing leaf": (put("base_weights", 1, float("nan")), "not finite"),
     "unknown default": (put("default_left", 0, 2), "damaged default_left"),
     "unknown split": (put("split_type", 0, 7), "damaged split_type"),
-    "numbers split as categories": (put("split_type", 0, 1), "astray|another kind"),
+    "numbers split as categories": (put("split_type", 0, 1), "misplaced|another kind"),
     "categories split as numbers": (put("split_indices", 0, 2), "another kind"),
-    "leaf that splits": (put("split_type", 1, 1), "leaves that split|astray"),
+    "leaf that splits": (put("split_type", 1, 1), "leaves that split|misplaced"),
     "short array": (lambda m: tree(m)["parents"].pop(), "wrong length"),
     "long array": (lambda m: tree(m)["base_weights"].append(0.0), "wrong length"),
-    "no array": (lambda m: tree(m).update(parents=None), "no list"),
+    "no array": (lambda m: tree(m).update(parents=None), "not a list"),
     "lost array": (lambda m: tree(m).pop("parents"), "lacks parents"),
     "unknown array": (lambda m: tree(m).update(extra=[]), "unknown parts: extra"),
     "more nodes declared": (lambda m: tree(m)["tree_param"].update(num_nodes="4"), "wrong length"),
@@ -163,8 +163,8 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "set beyond": (put("categories_sizes", 0, 3, 1), "wrong length"),
     "negative set": (put("categories_sizes", 0, -2, 1), "wrong length"),
     "set elsewhere": (put("categories_segments", 0, 1, 1), "wrong length"),
-    "set of a leaf": (put("categories_nodes", 0, 1, 1), "astray"),
-    "two sets": (lambda m: tree(m, 1)["categories_nodes"].append(0), "astray"),
+    "set of a leaf": (put("categories_nodes", 0, 1, 1), "misplaced"),
+    "two sets": (lambda m: tree(m, 1)["categories_nodes"].append(0), "misplaced"),
     "columns": (learner("learner_model_param", "num_feature", value="9"), "9 columns where"),
     "outputs": (learner("learner_model_param", "num_target", value="2"), "more than one output"),
     "classes": (learner("learner_model_param", "num_class", value="3"), "more than one output"),
@@ -200,7 +200,7 @@ def test_lies_are_refused(case: str) -> None:
         check_booster(text(model), COLUMNS)
 
 
-def test_cycles_and_nodes_that_hang_nowhere_are_refused() -> None:
+def test_cycles_and_unreachable_nodes_are_refused() -> None:
     below_itself = node_arrays([1, 3, -1, 1, -1], [2, 4, -1, -1, -1])
     with pytest.raises(ModelFileError, match="one child|cycle|another parent"):
         check_booster(text(booster(below_itself)), COLUMNS)
@@ -213,7 +213,7 @@ def test_cycles_and_nodes_that_hang_nowhere_are_refused() -> None:
         [2, -1, -1, 5, 6, -1, -1],
     )
     apart["tree_param"]["num_nodes"] = "7"
-    with pytest.raises(ModelFileError, match="hang nowhere"):
+    with pytest.raises(ModelFileError, match="unreachable nodes"):
         check_booster(text(booster(apart)), COLUMNS)
 
 
@@ -228,14 +228,14 @@ def chain(depth: int) -> dict[str, Any]:
 
 
 def test_trees_too_deep_for_recursion_are_refused() -> None:
-    made = make_booster(text(booster(chain(DEEPEST - 1))), COLUMNS)
+    made = make_booster(text(booster(chain(MAX_DEPTH - 1))), COLUMNS)
     shap = made.predict(
         xgboost.DMatrix(np.zeros((1, 3)), feature_types=["q", "q", "c"], enable_categorical=True),
         pred_contribs=True,
     )
     assert shap.shape == (1, 4)
     with pytest.raises(ModelFileError, match="deeper"):
-        check_booster(text(booster(chain(DEEPEST + 1))), COLUMNS)
+        check_booster(text(booster(chain(MAX_DEPTH + 1))), COLUMNS)
     with pytest.raises(ModelFileError, match="deeper"):
         check_booster(text(booster(chain(20_000))), COLUMNS)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from toprank.binning import MISSING
 
 __all__ = ["to_onnx"]
 
@@ -75,7 +76,7 @@ def to_onnx(model: Any) -> Any:
 
 
 def _describe(model: Any) -> str:
-    """The model in words, with the part that is in the way."""
+    """Name the model, with the part that cannot be exported."""
     name = type(model).__name__
     if hasattr(model, "expansion_"):
         return f"{name} with a kernel"
@@ -92,51 +93,25 @@ def _require_onnx() -> Any:
     return onnx
 
 
-@dataclass
 class Trees:
-    """Nodes of binary trees over a matrix of doubles, in the columns of ONNX's operator.
+    """Nodes of binary trees over a matrix of doubles, in the order of ONNX's operator.
 
-    An inner node asks `x <= value` or `x < value`; true leads to the first child.
+    A split asks `x <= value` (BRANCH_LEQ) or `x < value` (BRANCH_LT); true leads to the first child.
     """
 
-    trees: list[int] = field(default_factory=list)
-    nodes: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    modes: list[str] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
-    second: list[int] = field(default_factory=list)
-    missing_first: list[int] = field(default_factory=list)
-    leaf_trees: list[int] = field(default_factory=list)
-    leaf_nodes: list[int] = field(default_factory=list)
-    leaf_values: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.nodes: list[tuple[int, int, int, str, float, int, int, int]] = []
+        self.leaves: list[tuple[int, int, float]] = []
 
-    def split(
+    def add_split(
         self, tree: int, node: int, column: int, mode: str, value: float,
         children: tuple[int, int], missing_first: bool,
     ) -> None:  # fmt: skip
-        """Add an inner node."""
-        self._add(tree, node, column, mode, value, children, missing_first)
+        self.nodes.append((tree, node, column, mode, value, *children, int(missing_first)))
 
-    def leaf(self, tree: int, node: int, value: float) -> None:
-        """Add a leaf."""
-        self._add(tree, node, 0, "LEAF", 0.0, (0, 0), False)
-        self.leaf_trees.append(tree)
-        self.leaf_nodes.append(node)
-        self.leaf_values.append(value)
-
-    def _add(
-        self, tree: int, node: int, column: int, mode: str, value: float,
-        children: tuple[int, int], missing_first: bool,
-    ) -> None:  # fmt: skip
-        self.trees.append(tree)
-        self.nodes.append(node)
-        self.columns.append(column)
-        self.modes.append(mode)
-        self.values.append(value)
-        self.first.append(children[0])
-        self.second.append(children[1])
-        self.missing_first.append(int(missing_first))
+    def add_leaf(self, tree: int, node: int, value: float) -> None:
+        self.nodes.append((tree, node, 0, "LEAF", 0.0, 0, 0, 0))
+        self.leaves.append((tree, node, value))
 
 
 class _Graph:
@@ -161,38 +136,41 @@ class _Graph:
 
     def trees(self, source: str, trees: Trees) -> str:
         """Add the sum of the leaves of some trees, of shape (n_rows, 1)."""
-        if not trees.leaf_values:  # no round was kept: every row scores 0
+        if not trees.leaves:  # no round was kept: every row scores 0
             zero = self.constant(np.zeros((1, 1)))
             total = self.node("ReduceSum", source, self.constant(np.array([1])), keepdims=1)
             finite = self.node("IsNaN", total)  # only its shape matters
             return self.node("Where", finite, zero, zero)
-        tensor = self.onnx.helper.make_tensor
+        numbers, nodes, columns, modes, values, first, second, missing_first = zip(
+            *trees.nodes, strict=True
+        )
+        leaf_trees, leaf_nodes, leaf_values = zip(*trees.leaves, strict=True)
         double = self.onnx.TensorProto.DOUBLE
-        numbers = {
-            "nodes_values_as_tensor": trees.values,
-            "target_weights_as_tensor": trees.leaf_values,
-        }
+        tensors = {"nodes_values_as_tensor": values, "target_weights_as_tensor": leaf_values}
         total = self.node(
             "TreeEnsembleRegressor",
             source,
             domain="ai.onnx.ml",
             n_targets=1,
-            nodes_treeids=trees.trees,
-            nodes_nodeids=trees.nodes,
-            nodes_featureids=trees.columns,
-            nodes_modes=trees.modes,
-            nodes_truenodeids=trees.first,
-            nodes_falsenodeids=trees.second,
-            nodes_missing_value_tracks_true=trees.missing_first,
-            target_treeids=trees.leaf_trees,
-            target_nodeids=trees.leaf_nodes,
-            target_ids=[0] * len(trees.leaf_nodes),
-            **{name: tensor(name, double, [len(v)], v) for name, v in numbers.items()},
+            nodes_treeids=numbers,
+            nodes_nodeids=nodes,
+            nodes_featureids=columns,
+            nodes_modes=modes,
+            nodes_truenodeids=first,
+            nodes_falsenodeids=second,
+            nodes_missing_value_tracks_true=missing_first,
+            target_treeids=leaf_trees,
+            target_nodeids=leaf_nodes,
+            target_ids=[0] * len(leaf_nodes),
+            **{
+                name: self.onnx.helper.make_tensor(name, double, [len(cells)], cells)
+                for name, cells in tensors.items()
+            },
         )
         return self.node("Cast", total, to=double)  # the operator rounds its sums
 
     def finish(self, n_columns: int, name: str) -> Any:
-        """The checked model."""
+        """Return the checked model."""
         helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
         graph = helper.make_graph(
             self.nodes,
@@ -209,7 +187,7 @@ class _Graph:
 
 
 def _boosted(graph: _Graph, model: Any) -> str:
-    """The mean of the boosters, which compare in single precision."""
+    """Add the mean of the boosters, which compare in single precision."""
     onnx = graph.onnx
     single = graph.node("Cast", "X", to=onnx.TensorProto.FLOAT)
     if model.trained_on_sparse_:  # what a sparse matrix leaves out is missing
@@ -224,7 +202,7 @@ def _boosted(graph: _Graph, model: Any) -> str:
 
 
 def _booster_trees(booster: Any) -> Trees:
-    """The trees of a booster; a cell below the threshold goes left."""
+    """Return the trees of a booster; a value below the threshold goes left."""
     learner = json.loads(bytes(booster.save_raw(raw_format="json")))["learner"]
     trees = Trees()
     for t, tree in enumerate(learner["gradient_booster"]["model"]["trees"]):
@@ -232,19 +210,19 @@ def _booster_trees(booster: Any) -> Trees:
         thresholds = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
         for node, value in enumerate(thresholds.tolist()):
             if left[node] == -1:
-                trees.leaf(t, node, value)
+                trees.add_leaf(t, node, value)
             else:
                 children, default = (left[node], right[node]), bool(tree["default_left"][node])
                 column = tree["split_indices"][node]
-                trees.split(t, node, column, "BRANCH_LT", value, children, default)
+                trees.add_split(t, node, column, "BRANCH_LT", value, children, default)
     base = float(learner["learner_model_param"]["base_score"].strip("[]"))
     if base:
-        trees.leaf(len(learner["gradient_booster"]["model"]["trees"]), 0, base)
+        trees.add_leaf(len(learner["gradient_booster"]["model"]["trees"]), 0, base)
     return trees
 
 
 def _rule_trees(model: Any) -> Trees:
-    """Each round as a chain: a row passes one literal after the other until one fails."""
+    """Return each round as a chain: a row passes one literal after the other until one fails."""
     from toprank.rules.scoring import PathLookup
 
     lookup = PathLookup.of(model.bins_, model.rounds_)
@@ -255,36 +233,26 @@ def _rule_trees(model: Any) -> Trees:
         values = [0.0, *lookup.values[start:stop].tolist()]
         for k, literal in enumerate(literals):
             column = int(lookup.used[lookup.columns[literal]])
-            cuts = model.bins_.cuts[column]
-            test = _threshold(lookup.members[literal], cuts)
+            members = lookup.members[literal]
+            threshold, below = _threshold(members, model.bins_.cuts[column])
             passed, failed = 2 * k + 2, 2 * k + 1
-            children = (passed, failed) if test.low else (failed, passed)
-            missing_first = test.missing == test.low
-            trees.split(t, 2 * k, column, "BRANCH_LEQ", test.value, children, missing_first)
-            trees.leaf(t, failed, values[k])
-        trees.leaf(t, 2 * len(literals), values[-1])
+            children = (passed, failed) if below else (failed, passed)
+            missing_first = bool(members[MISSING]) == below
+            trees.add_split(t, 2 * k, column, "BRANCH_LEQ", threshold, children, missing_first)
+            trees.add_leaf(t, failed, values[k])
+        trees.add_leaf(t, 2 * len(literals), values[-1])
     return trees
 
 
-@dataclass(frozen=True)
-class _Test:
-    """A literal over bins as a threshold: it holds up to `value` (`low`) or above it."""
+def _threshold(members: np.ndarray, cuts: Sequence[float]) -> tuple[float, bool]:
+    """Return the threshold of a literal on a column of numbers, and whether it holds below it.
 
-    value: float
-    low: bool
-    missing: bool
-
-
-def _threshold(members: np.ndarray, cuts: Sequence[float]) -> _Test:
-    """Read the threshold off the bins in which a literal on a column of numbers holds.
-
-    Bin k holds the cells in (cuts[k - 1], cuts[k]]; the last one, all above the last cut.
+    `members` says in which bins it holds. Bin k holds the values in (cuts[k - 1], cuts[k]]; the last
+    one, all above the last cut.
     """
-    n_bins = len(cuts) + 1
-    inside = members[:n_bins].astype(bool)
+    inside = members[: len(cuts) + 1].astype(bool)
     changes = np.flatnonzero(inside[1:] != inside[:-1])
-    missing = bool(members[255])
+    assert len(changes) <= 1, "a literal on a column of numbers is one threshold"
     if len(changes) == 0:  # holds in all bins or in none
-        return _Test(np.inf, bool(inside[0]), missing)
-    assert len(changes) == 1, "a literal on a column of numbers is one threshold"
-    return _Test(float(cuts[changes[0]]), bool(inside[0]), missing)
+        return np.inf, bool(inside[0])
+    return float(cuts[changes[0]]), bool(inside[0])

@@ -1,0 +1,298 @@
+"""What a model says about the rows it takes: columns, a summary of the training rows, made-up rows.
+
+A file whose parts are sound one by one may still not fit together. So a model that was just loaded scores rows
+made up from what it says about its own columns (`probe`) before it is handed out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from toprank.columns import Columns, as_frame, is_table
+from toprank.persistence.checks import is_wrapper, require
+
+__all__ = ["check_summary", "columns_of", "probe", "schema_of", "summarise"]
+
+# -- columns ------------------------------------------------------------------------------------------
+
+
+def schema_of(model: Any) -> dict[str, Any]:
+    """Return columns, their kinds, categories and classes of a model as plain data.
+
+    Examples
+    --------
+    >>> from toprank import LogisticRanker
+    >>> schema_of(LogisticRanker().fit([[0.0], [1.0], [2.0]], [0, 0, 1]))
+    {'columns': [{'name': 'x0', 'kind': 'number'}], 'classes': [0, 1]}
+    """
+    classes = np.asarray(getattr(model, "classes_", np.empty(0))).tolist()
+    if hasattr(model, "schema_"):
+        schema = model.schema_
+        arguments = [{"name": name, "kind": "argument"} for name in schema.target.columns]
+        predicates = [str(predicate.name) for predicate in schema.predicates]
+        return {"columns": arguments, "classes": classes, "predicates": predicates}
+    columns = columns_of(model)
+    described: list[dict[str, Any]] = []
+    for name, values in zip(columns.names, columns.categories, strict=True):
+        if values is None:
+            described.append({"name": name, "kind": "number"})
+        else:
+            described.append({"name": name, "kind": "category", "categories": values.tolist()})
+    return {"columns": described, "classes": classes}
+
+
+def columns_of(model: Any) -> Columns:
+    """Return the columns that a fitted model takes; in a pipeline, as far as its first step tells.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from toprank import LogisticRanker
+    >>> X = [[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]
+    >>> columns_of(make_pipeline(StandardScaler(), LogisticRanker()).fit(X, [0, 0, 1])).names
+    ('x0', 'x1')
+    """
+    first = _first_step(model)
+    if hasattr(first, "columns_"):
+        return first.columns_
+    columns = Columns.numeric(int(getattr(first, "n_features_in_", 0)))
+    names = getattr(first, "feature_names_in_", None)
+    if names is not None:
+        columns = Columns(tuple(map(str, names)), columns.categories)
+    known = list(columns.categories)
+    for j, values in _known_values(first, columns).items():
+        if isinstance(values[0], str):
+            known[j] = np.array([str(v) for v in values], dtype=np.str_)
+    return Columns(columns.names, tuple(known))
+
+
+def _first_step(model: Any) -> Any:
+    """Return the estimator that sees the rows first."""
+    if is_wrapper(model):
+        return _first_step(model.estimator_)
+    steps = getattr(model, "steps", None)
+    if steps:
+        return _first_step(steps[0][1])
+    inner = getattr(model, "calibrated_classifiers_", None)
+    return _first_step(inner[0].estimator) if inner else model
+
+
+def _known_values(first: Any, columns: Columns) -> dict[int, list[Any]]:
+    """Return, by column, the values that an encoder in the first step of a pipeline knows."""
+    steps = [(first, list(range(len(columns.names))))]
+    if hasattr(first, "transformers_"):
+        steps = [(step, _positions(chosen, columns)) for _, step, chosen in first.transformers_]
+    found: dict[int, list[Any]] = {}
+    for step, positions in steps:
+        for part in [step, *(inner for _, inner in getattr(step, "steps", ()))]:
+            learnt = getattr(part, "categories_", ())
+            if len(learnt) == len(positions):
+                for j, values in zip(positions, learnt, strict=True):
+                    known = [v for v in np.asarray(values).tolist() if v is not None and v == v]
+                    if known:
+                        found[j] = known
+    return found
+
+
+def _positions(chosen: Any, columns: Columns) -> list[int]:
+    """Return the positions of the columns that a step of a ColumnTransformer takes."""
+    if isinstance(chosen, slice):
+        return list(range(len(columns.names)))[chosen]
+    chosen = [chosen] if isinstance(chosen, (str, int)) else list(chosen)
+    if chosen and isinstance(chosen[0], (bool, np.bool_)):
+        return np.flatnonzero(chosen).tolist()
+    return [columns.names.index(c) if isinstance(c, str) else int(c) for c in chosen]
+
+
+# -- made-up rows -------------------------------------------------------------------------------------
+
+MAX_DENSE_COLUMNS = 20_000
+N_ROWS = 3
+
+
+def probe(model: Any) -> None:
+    """Score, or transform, made-up rows; any error in there is the caller's to catch."""
+    rows = _made_up_rows(model)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if hasattr(model, "decision_function"):
+            scores = model.decision_function(rows)
+        elif hasattr(model, "predict_proba"):
+            scores = model.predict_proba(rows)[:, 1]
+        else:
+            require(model.transform(rows).shape[0] == N_ROWS, "it does not transform rows")
+            return
+    plain = isinstance(scores, np.ndarray) and scores.dtype.kind == "f"
+    require(plain and scores.shape == (N_ROWS,), "it does not score rows")
+
+
+def _made_up_rows(model: Any) -> Any:
+    """Return rows in the form that the model was trained on."""
+    if hasattr(model, "schema_"):
+        return _relational_rows(model.schema_)
+    columns, first = columns_of(model), _first_step(model)
+    missing = bool(getattr(first, "_accepts_missing", False))
+    known, n_columns = _known_values(first, columns), len(columns.names)
+    named = hasattr(model, "feature_names_in_")
+    if not named and not known and not columns.is_category.any():
+        if n_columns > MAX_DENSE_COLUMNS and getattr(first, "_accepts_sparse", False):
+            return sparse.eye_array(N_ROWS, n_columns, format="csr")
+        column = np.array([[0.0], [1.0], [np.nan if missing else -1.0]])
+        return np.tile(column, n_columns)
+    cells = [_made_up_cells(v, known.get(j), missing) for j, v in enumerate(columns.categories)]
+    frame = pd.concat(cells, axis=1, keys=columns.names)
+    return frame if named else frame.to_numpy()
+
+
+def _made_up_cells(values: np.ndarray | None, known: list[Any] | None, missing: bool) -> pd.Series:
+    """Return cells of one column: of the categories that are known, or a few numbers."""
+    if known is None and values is None:
+        return pd.Series([0.0, 1.0, np.nan if missing else -1.0])
+    known = known or ([] if values is None else values.tolist())
+    if not known:
+        return pd.Series([None] * N_ROWS, dtype=object)
+    cells = pd.Series([known[0], known[-1], None if missing else known[0]], dtype=object)
+    return cells if isinstance(known[0], str) or missing else cells.infer_objects()
+
+
+def _relational_rows(schema: Any) -> Any:
+    """Return examples with background tables that hold one fact each."""
+    from toprank.rules.relational.data import RelationalData
+
+    def table(predicate: Any, n_rows: int) -> pd.DataFrame:
+        return pd.DataFrame({c: ["a", "b", "c"][:n_rows] for c in predicate.columns}, dtype="str")
+
+    return RelationalData(
+        {predicate.name: table(predicate, 1) for predicate in schema.predicates},
+        table(schema.target, N_ROWS),
+        target=schema.target.name,
+        types={p.name: p.types for p in (schema.target, *schema.predicates)},
+        modes=schema.modes,
+    )
+
+
+# -- the training summary -----------------------------------------------------------------------------
+
+PERCENTS = tuple(range(101))
+MAX_CATEGORIES = 100  # with a share of their own
+MAX_COLUMNS = 2_000  # more are not summarised
+
+
+def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
+    """Summarise training rows for a fitted model, so that later rows can be compared with them.
+
+    No row is kept.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array, sparse matrix or table
+        The rows it was trained on.
+    y : array, optional
+        Their labels.
+
+    Returns
+    -------
+    summary : dict
+        `n_rows`, `n_positives` (None without labels), `columns` (a list of dicts: `name`, `kind`,
+        `missing`, and `quantiles` at 0, 1, ..., 100 percent, or `shares` of the most frequent
+        categories and `others`, the share of all others) and `scores` (a dict with `quantiles`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toprank import TreeRank
+    >>> X = pd.DataFrame({"amount": [1.0, 2.0, 9.0, 8.0], "country": ["NL", "NL", "DE", None]})
+    >>> summary = summarise(TreeRank().fit(X, [0, 0, 1, 1]), X, [0, 0, 1, 1])
+    >>> summary["columns"][1]["shares"], summary["columns"][1]["missing"], summary["n_positives"]
+    ({'NL': 0.5, 'DE': 0.25}, 0.25, 2)
+    """
+    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    summary: dict[str, Any] = {"n_rows": n_rows, "n_positives": None, "columns": []}
+    if y is not None:
+        labels = np.asarray(y).ravel()
+        binary = np.isin(labels, model.classes_).all()  # otherwise they are grades of relevance
+        summary["n_positives"] = int((labels == model.classes_[1] if binary else labels > 0).sum())
+    if is_table(X):
+        summary["columns"] = _table_summary(as_frame(X))
+    elif not hasattr(model, "schema_"):  # examples of relational data are only names
+        summary["columns"] = _array_summary(X)
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        summary["scores"] = {"quantiles": _quantiles(scores)}
+    return summary
+
+
+def _table_summary(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    found = []
+    for j in range(min(frame.shape[1], MAX_COLUMNS)):
+        try:
+            columns = Columns.of(frame.iloc[:, [j]])
+        except ValueError:
+            continue  # dates and the like: a pipeline may take them, but they have no summary
+        found.append(_column_summary(columns.names[0], columns.categories[0], frame.iloc[:, j]))
+    return found
+
+
+def _array_summary(X: Any) -> list[dict[str, Any]]:
+    matrix: Any = X.tocsc() if sparse.issparse(X) else np.asarray(X)
+    found = []
+    for j in range(min(matrix.shape[1], MAX_COLUMNS)):
+        cells = matrix[:, [j]].toarray().ravel() if sparse.issparse(X) else matrix[:, j]
+        found.append(_column_summary(f"x{j}", None, pd.Series(cells)))
+    return found
+
+
+def _column_summary(name: str, values: np.ndarray | None, column: pd.Series) -> dict[str, Any]:
+    missing = float(column.isna().mean()) if len(column) else 0.0
+    summary: dict[str, Any] = {"name": name, "missing": missing}
+    if values is None:
+        cells = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return {**summary, "kind": "number", "quantiles": _quantiles(cells[~np.isnan(cells)])}
+    counts = column.dropna().astype(object).map(str).value_counts()
+    shares = counts / max(len(column), 1)
+    kept = {str(k): float(v) for k, v in shares.iloc[:MAX_CATEGORIES].items()}
+    others = float(shares.iloc[MAX_CATEGORIES:].sum())
+    return {**summary, "kind": "category", "shares": kept, "others": others}
+
+
+def _quantiles(cells: np.ndarray) -> list[float]:
+    """Return the values at 0, 1, ..., 100 percent; an empty list if there are no values."""
+    return np.percentile(cells, PERCENTS, method="lower").tolist() if len(cells) else []
+
+
+def check_summary(summary: Any) -> None:
+    """Check a summary from a file."""
+    known = {"n_rows", "n_positives", "columns"}
+    fits = isinstance(summary, dict) and known <= set(summary) <= {*known, "scores"}
+    require(fits and isinstance(summary["columns"], list), "the training summary is damaged")
+    for count in (summary["n_rows"], summary["n_positives"]):
+        whole = count is None or (type(count) is int and count >= 0)
+        require(whole, "the training summary is miscounted")
+    fits = all(isinstance(c, dict) and _is_column_summary(c) for c in summary["columns"])
+    scores = summary.get("scores", {"quantiles": []})
+    fits = fits and isinstance(scores, dict) and _are_numbers(scores.get("quantiles"))
+    require(fits, "the training summary is damaged")
+
+
+def _is_column_summary(column: dict[str, Any]) -> bool:
+    shares: Any = column.get("shares")
+    named = isinstance(column.get("name"), str) and _are_numbers([column.get("missing")])
+    if column.get("kind") == "number":
+        return named and _are_numbers(column.get("quantiles"))
+    fits = column.get("kind") == "category" and isinstance(shares, dict)
+    return (
+        named and fits and _are_numbers([*shares.values()]) and _are_numbers([column.get("others")])
+    )
+
+
+def _are_numbers(values: Any) -> bool:
+    """Whether it is a list of numbers, of reasonable length."""
+    numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
+    return numbers and len(values) <= len(PERCENTS)
