@@ -44,7 +44,7 @@ types: $(VENV)/.developer            ## mypy on the library
 unit: $(VENV)/.developer            ## all tests
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-bench: $(VENV)/.bench            ## the bars of speed and memory, ours beside the yardsticks
+bench: $(VENV)/.bench            ## the bars of speed and memory, ours with the yardsticks
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs            ## the documentation in docs/_build

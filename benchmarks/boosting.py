@@ -1,4 +1,4 @@
-"""One boosting round on 1,000,000 x 40 rows beside the same trees on ready-made gradients.
+"""One boosting round on 1,000,000 x 40 rows against the same trees on ready-made gradients.
 
 Each objective is run for 60 rounds, its gradients are kept, and `xgboost.train` goes through the same rounds
 once more with an objective that only hands them over. The cost of a round is the time from the end of round

@@ -1,4 +1,4 @@
-"""Two Dask workers beside one process: do they find the same gradients and rank as well?
+"""Two Dask workers against one process: do they find the same gradients and rank as well?
 
 Gradients of every objective on one list, held by one process and shared between two (bar: within 1e-5 of
 the greatest; by histograms only for the smooth ones), and average precision on test rows of a model of 50

@@ -1,4 +1,4 @@
-"""`import toprank` beside `import sklearn`, each in fresh processes."""
+"""`import toprank` against `import sklearn`, each in fresh processes."""
 
 from __future__ import annotations
 

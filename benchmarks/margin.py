@@ -1,4 +1,4 @@
-"""RankSVM beside scikit-learn's LinearSVC, and how the margin methods grow to a million rows.
+"""RankSVM against scikit-learn's LinearSVC, and how the margin methods grow to a million rows.
 
 LinearSVC sees the same matrix with relevant against the rest: it has no queries. Bars: RankSVM per query
 on MQ2008 and on a generated set of MQ2007's shape, at most 1.5 times LinearSVC (median of 5); from 125,000
@@ -42,7 +42,7 @@ def query_sets() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     return sets
 
 
-def beside_linear_svc(repeats: int) -> None:
+def compare_with_linear_svc(repeats: int) -> None:
     for name, (X, y, qid) in query_sets().items():
         RankSVM().fit(X[:2000], y[:2000], qid=qid[:2000])  # compile
         RankSVM(loss="hinge").fit(X[:2000], y[:2000], qid=qid[:2000])
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three repeats, up to 250,000 rows")
     options = parser.parse_args()
     use_local_data()
-    beside_linear_svc(3 if options.quick else 5)
+    compare_with_linear_svc(3 if options.quick else 5)
     growth(SIZES[:2] if options.quick else SIZES)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of one list of 2,000,000 rows, 0.2% positive, beside scikit-learn's; then the bootstrap.
+"""Metrics of one list of 2,000,000 rows, 0.2% positive, against scikit-learn's; then the bootstrap.
 
 Each is compared with scikit-learn's function of the same metric; `evaluate`, which computes all of
 them, with one `average_precision_score`.

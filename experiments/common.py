@@ -21,7 +21,7 @@ BESIDE = ROOT.parent.parent / "shared" / "data"
 
 
 def use_local_data() -> None:
-    """Let `toprank.datasets` read the data folder that lies beside the project, if there is one."""
+    """Let `toprank.datasets` read the data folder that lies next to the project, if there is one."""
     if "TOPRANK_DATA" not in os.environ and BESIDE.is_dir():
         os.environ["TOPRANK_DATA"] = str(BESIDE)
 

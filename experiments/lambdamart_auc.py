@@ -1,4 +1,4 @@
-"""LambdaMART for AUC and multi-class AUC beside XGBoost's own ranking objectives (Welleck 2016).
+"""LambdaMART for AUC and multi-class AUC against XGBoost's own ranking objectives (Welleck 2016).
 
 MQ2008 by its five folds (three parts to train on, one to choose the rounds, one to test), the MSLR sample
 (train part against test part) and the OHSUMED part (five splits by query).

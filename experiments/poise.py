@@ -1,4 +1,4 @@
-"""Tables 2-6 of Rao & Acharyya (2020), "POISE", ours beside the published figures.
+"""Tables 2-6 of Rao & Acharyya (2020), "POISE", ours against the published figures.
 
 Tables 2 and 5: random stratified 75:25 splits, partial AUC between the false positive rates .02 and .05
 on the test part. Tables 3, 4 and 6: MQ2008 by its five folds (three parts to train on, one to choose
@@ -32,7 +32,7 @@ from toprank import (
 
 FPR = (0.02, 0.05)
 TOP = (0.0, 0.1)
-PUBLISHED_UCI = {  # tables 2 and 5; covtype stands beside our covtype_binary_first20k
+PUBLISHED_UCI = {  # tables 2 and 5; covtype is compared with our covtype_binary_first20k
     "a9a": (0.4374, 0.3978, 0.2828, 0.1980, 0.4338, 0.2739, 0.3650, 0.4012, 0.3417),
     "covtype_binary_first20k": (
         0.6065, 0.5751, 0.4354, 0.1053, 0.2987, 0.2467, 0.2410, 0.4485, 0.2386,
@@ -289,7 +289,7 @@ def time_table(results: Results, quick: bool) -> str:
 
 
 def write(results: Results, quick: bool) -> None:
-    """Write the tables beside the published figures."""
+    """Write the tables with the published figures."""
     found = results.values("answered", data="letor_mq2008", quick=quick)
     answered = f"{found.mean():.3f}" if len(found) else "-"
     text = f"""# POISE: partial AUC between two false positive rates

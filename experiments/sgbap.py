@@ -1,4 +1,4 @@
-"""Table 3 of Frery et al. (2017) by its own protocol, ours beside the published figures.
+"""Table 3 of Frery et al. (2017) by its own protocol, ours against the published figures.
 
 Random 2/3-1/3 splits; hyper-parameters by 5-fold cross-validation on average precision over the training
 part; mean over the splits. `python -m experiments.sgbap [--repeats 30] [--budget-minutes 60]`.
@@ -104,7 +104,7 @@ def compute(data: str, method: str, repeat: int) -> dict:
 
 
 def table(results: Results) -> str:
-    """Ours beside the published figures, with intervals over the splits."""
+    """Ours next to the published figures, with intervals over the splits."""
     rows = []
     for data, published in PUBLISHED.items():
         for method, figure in zip(METHODS, published, strict=True):

@@ -238,7 +238,7 @@ def cells(repeats: int) -> Iterator[dict[str, Any]]:
     yield from block("gaussian", GAUSSIANS, range(min(2, repeats), repeats))
 
 
-HEAD = """# The rivals of the ranking trees: ours beside the published figures
+HEAD = """# The rivals of the ranking trees: ours against the published figures
 
 Published: M. Depecker, S. Clemencon and N. Vayatis (2011), An empirical comparison of learning
 algorithms for nonparametric scoring, hal-00730434, tables 7 to 11. Each cell is ours / published, the
@@ -249,7 +249,7 @@ trees; what that page says of the sets, of local AUC and of the paper's average 
   (RankBoost), p, rounds and rate (p-norm push), C and the width of the kernel (RankSVM), C, kernel and
   width (KLR), kernel and width, with the penalty by leave-one-out (RankLS). While they are chosen,
   Gaussian kernels go through 150 Nyström landmarks; the model that is tested has the exact kernel.
-- The paper prints one column for RankSVM; ours has the linear and the Gaussian kernel apart, both beside
+- The paper prints one column for RankSVM; ours has the linear and the Gaussian kernel apart, both next to
   it. AdaBoost is scikit-learn's. The paper does not say which kernels and grids its implementations used.
 - Misprint left out: local AUC at 20% of RankBoost on the hard set.
 """

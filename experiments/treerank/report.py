@@ -1,4 +1,4 @@
-"""The page: our figures beside the published ones, and what is reproduced."""
+"""The page: our figures against the published ones, and what is reproduced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toprank.datasets import gauss20d_bayes_auc
 ALLOWED = 0.02
 JUDGED = ("RF1-SVM", "RF3-CART")
 
-HEAD = """# Ranking trees and forests: ours beside the published figures
+HEAD = """# Ranking trees and forests: ours against the published figures
 
 Published: M. Depecker, S. Clemencon and N. Vayatis (2011), An empirical comparison of learning
 algorithms for nonparametric scoring, hal-00730434, tables 2-6 (the columns of RF1-SVM and RF3-CART return
@@ -133,7 +133,7 @@ def _competitors(results: Results) -> str:
         "ahead of all",
     ]
     return (
-        "## Table 10: our forests beside the published AUC of other methods\n\n"
+        "## Table 10: our forests against the published AUC of other methods\n\n"
         + markdown_table(header, rows)
     )
 
