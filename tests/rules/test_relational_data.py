@@ -245,8 +245,8 @@ def test_schema_files_may_lack_types_or_have_lists_as_one_argument() -> None:
         },
     }
     parts = read_schema(schema)
-    assert parts.types == {"t": ["drug"], "ring": [None] * 3, "bare": ["drug"]}
-    assert [str(mode) for mode in parts.modes] == ["bare(+)"]
+    assert parts["types"] == {"t": ["drug"], "ring": [None] * 3, "bare": ["drug"]}
+    assert [str(mode) for mode in parts["modes"]] == ["bare(+)"]
     schema["predicates"]["bare"]["argument_types"] = ["drug", "x"]
     with pytest.raises(ValueError, match="2 types are given for 1 arguments"):
         read_schema(schema)

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from toprank.rule import quote_identifier
-from toprank.rules.relational.background import (
-    ArrowSource,
-    TableSource,
-    connect,
-    describe,
-    one_line_errors,
-)
-from toprank.rules.relational.schema import (
-    WIDE,
-    Declarations,
-    Mode,
-    Predicate,
-    Schema,
-    check_modes,
-    value_type,
-)
+from toprank.rules.relational.background import TableSource, connect, describe, one_line_errors
+from toprank.rules.relational.schema import WIDE, Mode, Predicate, Schema, check_modes, value_type
 from toprank.tables import known_columns
 
-__all__ = ["Column", "complete_schema", "infer_modes", "infer_types"]
+__all__ = ["complete_schema", "infer_modes", "infer_types"]
 
 MIN_SHARED = 0.5  # a column joins the type that has at least this share of its distinct values
 MAX_CONSTANTS = 32  # columns with more distinct values than this get no `#` when modes are inferred
@@ -38,46 +24,58 @@ _NUMBER_AT_END = re.compile(r"[_ ]?\d+\Z")
 
 
 def complete_schema(
-    sources: Mapping[str, TableSource], examples: pa.Table, declared: Declarations
+    sources: Mapping[str, TableSource],
+    examples: pa.Table,
+    target: str,
+    arguments: Mapping[str, Sequence[str]],
+    types: Mapping[str, Sequence[str | None]],
+    modes: Iterable[Mode],
 ) -> Schema:
     """Check what was declared of some tables and infer the rest."""
-    _check_names(declared, sources)
+    _check_names(target, sources, arguments=arguments, types=types)
     connection = connect()
     try:
+        tables = {target: TableSource.of_arrow(examples), **sources}
+        scans = {name: source.scan(connection) for name, source in tables.items()}
         columns: list[Column] = []
-        for name, source in {declared.target: ArrowSource(examples), **sources}.items():
-            columns += _argument_columns(connection, name, source.scan(connection), declared)
-        types = infer_types(connection, columns)
-        target, *predicates = _predicates(columns, types)
-        given = check_modes(declared.modes, predicates)
-        shared = [name for name, count in Counter(types).items() if count > 1]
-        modes: list[Mode] = []
+        for name, scan in scans.items():
+            columns += _argument_columns(
+                connection, name, scan, arguments.get(name), types.get(name)
+            )
+        found = infer_types(connection, columns)
+        gathered: dict[str, list[tuple[str, str]]] = {}
+        for column, of_column in zip(columns, found, strict=True):
+            gathered.setdefault(column.predicate, []).append((column.name, of_column))
+        of_target, *predicates = (
+            Predicate(name, *zip(*pairs, strict=True)) for name, pairs in gathered.items()
+        )
+        given = check_modes(modes, predicates)
+        shared = [name for name, count in Counter(found).items() if count > 1]
+        every: list[Mode] = []
         for predicate in predicates:
             own = [mode for mode in given if mode.predicate == predicate.name]
             if not own:
-                scan = next(c.scan for c in columns if c.predicate == predicate.name)
-                counts = _count_distinct(connection, predicate, scan)
-                own = list(infer_modes(predicate, *counts, target.types, shared))
-            modes += own
+                counts = _count_distinct(connection, predicate, scans[predicate.name])
+                own = infer_modes(predicate, *counts, of_target.types, shared)
+            every += own
     finally:
         connection.close()
-    return Schema(target, tuple(predicates), tuple(modes))
+    return Schema(of_target, tuple(predicates), tuple(every))
 
 
-def _check_names(declared: Declarations, sources: Mapping[str, TableSource]) -> None:
+def _check_names(target: str, sources: Mapping[str, Any], **declared: Collection[str]) -> None:
     """Refuse a target among the tables, and declarations about tables that are not there."""
-    if declared.target in sources:
+    if target in sources:
         raise ValueError(
-            f"{declared.target!r} is both the target and a background table; rename one of them "
+            f"{target!r} is both the target and a background table; rename one of them "
             "(a table of the target's own facts would give the labels away)"
         )
-    known = {declared.target, *sources}
-    for what, names in (("arguments", declared.arguments), ("types", declared.types)):
-        unknown = sorted(set(names) - known)
+    for what, names in declared.items():
+        unknown = sorted(set(names) - {target, *sources})
         if unknown:
             raise ValueError(
                 f"{what} are given for {', '.join(map(repr, unknown))}, but the tables are "
-                f"{', '.join(map(repr, sources))} and the target is {declared.target!r}"
+                f"{', '.join(map(repr, sources))} and the target is {target!r}"
             )
 
 
@@ -86,49 +84,38 @@ def _check_names(declared: Declarations, sources: Mapping[str, TableSource]) -> 
 
 @dataclass(frozen=True)
 class Column:
-    """One argument of a predicate, where to read it, and its type if that is declared."""
+    """One argument of a predicate."""
 
     predicate: str
     name: str
-    sql_type: str
+    values: str  # what they are (`value_type`), or the SQL type
     scan: str
-    type: str | None
-
-    @property
-    def value_type(self) -> str:
-        """What the values are."""
-        return value_type(self.sql_type) or self.sql_type
+    type: str | None  # if it is declared
 
 
 def _argument_columns(
-    connection: Any, name: str, scan: str, declared: Declarations
+    connection: Any,
+    name: str,
+    scan: str,
+    arguments: Sequence[str] | None,
+    types: Sequence[str | None] | None,
 ) -> list[Column]:
     """Return the argument columns of one table with their declared types."""
     what = f"the table of {name!r}"
     with one_line_errors(what):
         sql_types = describe(connection, scan)
-    names = list(declared.arguments.get(name) or sql_types)
+    names = list(arguments or sql_types)
     known_columns(names, list(sql_types), what)
-    types = declared.types.get(name, [None] * len(names))
+    types = [None] * len(names) if types is None else types
     if len(types) != len(names):
         raise ValueError(
             f"{name!r} has {len(names)} columns ({', '.join(names)}), but {len(types)} types "
             "were given"
         )
     return [
-        Column(name, column, sql_types[column], scan, given)
+        Column(name, column, value_type(sql_types[column]) or sql_types[column], scan, given)
         for column, given in zip(names, types, strict=True)
     ]
-
-
-def _predicates(columns: Sequence[Column], types: Sequence[str]) -> list[Predicate]:
-    """Gather columns, in the order of their tables, into predicates."""
-    gathered: dict[str, tuple[list[str], list[str]]] = {}
-    for column, name in zip(columns, types, strict=True):
-        names, of_columns = gathered.setdefault(column.predicate, ([], []))
-        names.append(column.name)
-        of_columns.append(name)
-    return [Predicate(name, tuple(n), tuple(t)) for name, (n, t) in gathered.items()]
 
 
 def infer_types(connection: Any, columns: Sequence[Column]) -> list[str]:
@@ -138,91 +125,63 @@ def infer_types(connection: Any, columns: Sequence[Column]) -> list[str]:
     them; integers are joined only where the names agree too, since small numbers are equal by chance. A
     column that joins no type gets a type of its own, with the name of the column.
     """
-    if all(column.type is not None for column in columns):
-        return [str(column.type) for column in columns]
-    pool = _TypePool(connection)
-    for column in columns:
-        if column.type is not None:
-            pool.add(column, column.type)
-    types = [column.type for column in columns]
-    untyped = [k for k, name in enumerate(types) if name is None]
-    sizes = {k: pool.stage(k, columns[k]) for k in untyped}
+    types = {k: column.type for k, column in enumerate(columns) if column.type is not None}
+    sizes: dict[int, int] = {}
+    if len(types) < len(columns):
+        connection.execute("CREATE TEMP TABLE cells (position INTEGER, value VARCHAR)")
+        for k, column in enumerate(columns):
+            cell = f"CAST({quote_identifier(column.name)} AS VARCHAR)"
+            values = f"SELECT DISTINCT {k}, {cell} FROM {column.scan} WHERE {cell} IS NOT NULL"
+            sizes[k] = connection.execute(f"INSERT INTO cells {values}").fetchone()[0]
+    members: dict[str, list[int]] = {}  # the columns of each type
+    for k, name in types.items():
+        members.setdefault(name, []).append(k)
     # the largest first: a column of few values then finds the type it is a part of
-    for k in sorted(untyped, key=lambda k: (-sizes[k], k)):
-        name = pool.best(k, sizes[k], columns[k]) or pool.new_name(columns[k])
-        pool.add(columns[k], name)
-        types[k] = name
-    return [str(name) for name in types]
-
-
-class _TypePool:
-    """The values of each type so far, in tables of a scratch connection."""
-
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
-        self.members: dict[str, list[Column]] = {}
-        connection.execute("CREATE TEMP TABLE typed (type INTEGER, value VARCHAR)")
-        connection.execute("CREATE TEMP TABLE untyped (position INTEGER, value VARCHAR)")
-
-    def stage(self, position: int, column: Column) -> int:
-        """Write down the distinct values of an untyped column; return how many there are."""
-        insert = f"INSERT INTO untyped {_distinct_sql(position, column)}"
-        return int(self.connection.execute(insert).fetchone()[0])
-
-    def add(self, column: Column, name: str) -> None:
-        """Add a column's values to a type."""
-        self.members.setdefault(name, []).append(column)
-        number = list(self.members).index(name)
-        self.connection.execute(f"INSERT INTO typed {_distinct_sql(number, column)}")
-
-    def best(self, position: int, size: int, column: Column) -> str | None:
-        """Return the type that shares most of a staged column's values, or None."""
+    for k in sorted(sizes.keys() - types.keys(), key=lambda k: (-sizes[k], k)):
         allowed = {
-            number: name
-            for number, (name, members) in enumerate(self.members.items())
-            if _may_join(column, name, members)
+            name: of_type
+            for name, of_type in members.items()
+            if _may_join(columns[k], name, [columns[m] for m in of_type])
         }
-        if not allowed or not size:
-            return None
-        shared = self.connection.execute(
-            "SELECT type, count(DISTINCT value) FROM typed SEMI JOIN "
-            f"(SELECT value FROM untyped WHERE position = {position}) USING (value) "
-            f"WHERE type IN ({', '.join(map(str, allowed))}) GROUP BY type "
-            "ORDER BY 2 DESC, 1 LIMIT 1"
-        ).fetchone()
-        if shared is None or shared[1] / size < MIN_SHARED:
-            return None
-        return allowed[shared[0]]
-
-    def new_name(self, column: Column) -> str:
-        """Return a name for a new type: the column's, made longer where it is taken."""
-        name = column.name
-        if name in self.members:
-            name = f"{column.predicate}.{column.name}"
-        while name in self.members:
-            name += "'"
-        return name
+        types[k] = _shared_type(connection, k, sizes[k], allowed) or _new_name(columns[k], members)
+        members.setdefault(types[k], []).append(k)
+    return [types[k] for k in range(len(columns))]
 
 
-def _distinct_sql(number: int, column: Column) -> str:
-    """Return SQL of the distinct values of a column, each with a number in front."""
-    cell = f"CAST({quote_identifier(column.name)} AS VARCHAR)"
-    return f"SELECT DISTINCT {number}, {cell} FROM {column.scan} WHERE {cell} IS NOT NULL"
+def _shared_type(
+    connection: Any, position: int, size: int, members: Mapping[str, Sequence[int]]
+) -> str | None:
+    """Return the type whose columns have most of a column's values, or None if it is not enough."""
+    if not members or not size:
+        return None
+    numbered = enumerate(members.values())
+    typed = ", ".join(f"({m}, {number})" for number, of_type in numbered for m in of_type)
+    best = connection.execute(
+        "SELECT type, count(DISTINCT value) FROM cells "
+        f"JOIN (VALUES {typed}) AS typed(position, type) USING (position) "
+        f"WHERE value IN (SELECT value FROM cells WHERE position = {position}) "
+        "GROUP BY type ORDER BY 2 DESC, 1 LIMIT 1"
+    ).fetchone()
+    return None if best is None or best[1] / size < MIN_SHARED else list(members)[best[0]]
+
+
+def _new_name(column: Column, taken: Collection[str]) -> str:
+    """Return a name for a new type: the column's, made longer where it is taken."""
+    name = column.name if column.name not in taken else f"{column.predicate}.{column.name}"
+    while name in taken:
+        name += "'"
+    return name
 
 
 def _may_join(column: Column, name: str, members: Sequence[Column]) -> bool:
     """Return whether shared values are enough to conclude that a column has a type."""
-    if members[0].value_type != column.value_type:
+    if members[0].values != column.values:
         return False
-    if column.value_type == "text":
-        return True
-    names = {_stem(name), *(_stem(member.name) for member in members)}
-    return column.value_type in {"integer", "large integer"} and _stem(column.name) in names
-
-
-def _stem(name: str) -> str:
-    """Return a column's name without a number at its end."""
-    return _NUMBER_AT_END.sub("", name).lower()
+    stems = {_NUMBER_AT_END.sub("", n).lower() for n in (name, *(m.name for m in members))}
+    return column.values == "text" or (
+        column.values in {"integer", "large integer"}
+        and _NUMBER_AT_END.sub("", column.name).lower() in stems
+    )
 
 
 # -- modes -----------------------------------------------------------------------------------------
@@ -234,26 +193,14 @@ def infer_modes(
     n_facts: int,
     target_types: Collection[str] = (),
     shared_types: Collection[str] = (),
-) -> tuple[Mode, ...]:
-    """Return modes of a predicate that came without any.
+) -> list[Mode]:
+    """Return modes of a predicate that came without any, from its numbers of distinct values and facts.
 
     Each argument in turn is the input and the others are outputs; in a table of more than `WIDE`
     columns only keys and columns of a type that others have too are inputs (all, if there are none). A
     column that looks like a property (at most `MAX_CONSTANTS` distinct values, each in two facts or more
     on average, and not of a type of the target's arguments) may be a constant instead of an output, one
     column at a time.
-
-    Parameters
-    ----------
-    predicate : Predicate
-    n_distinct : mapping of str to int
-        Number of distinct values of each column.
-    n_facts : int
-        Number of rows of the table.
-    target_types : collection of str
-        The types of the target's arguments: clauses should not name examples.
-    shared_types : collection of str
-        Types that several columns have.
 
     Examples
     --------
@@ -284,7 +231,7 @@ def infer_modes(
             signs = ["+" if p == k else "#" if p == constant else "-" for p in range(len(columns))]
             arguments = tuple(s + t for s, t in zip(signs, predicate.types, strict=True))
             modes.append(Mode(predicate.name, arguments))
-    return tuple(modes)
+    return modes
 
 
 def _count_distinct(connection: Any, predicate: Predicate, scan: str) -> tuple[dict[str, int], int]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
     "WIDE",
-    "Declarations",
     "Mode",
     "Predicate",
     "Schema",
@@ -192,18 +191,8 @@ def check_reachable(schema: Schema) -> None:
 # -- declarations and schema files -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Declarations:
-    """What was declared of some tables; the rest is inferred from them."""
-
-    target: str = "target"
-    arguments: dict[str, Sequence[str]] = field(default_factory=dict)  # columns by predicate
-    types: dict[str, Sequence[str | None]] = field(default_factory=dict)
-    modes: tuple[Mode, ...] = ()
-
-
-def read_schema(schema: Mapping[str, Any]) -> Declarations:
-    """Read a schema in the form of the data folders' `schema.json`.
+def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a data folder's `schema.json`: return the arguments of `RelationalData` that it declares.
 
     Modes that do not have as many arguments as the table has columns are left out (some published sets
     declare a list as one argument and store its items as several). Types that are null are taken from
@@ -217,41 +206,33 @@ def read_schema(schema: Mapping[str, Any]) -> Declarations:
     ...     "predicates": {"ring": {"arguments": ["arg0", "arg1"], "argument_types": None,
     ...                             "modes": ["ring(+drug,-atoms)", "ring(+drug)"]}},
     ... })
-    >>> declared.types["ring"], [str(mode) for mode in declared.modes]
+    >>> declared["types"]["ring"], [str(mode) for mode in declared["modes"]]
     (['drug', 'atoms'], ['ring(+drug,-atoms)'])
     """
     try:
         target = schema["target_predicate"]
         entries = {target: schema["examples"], **schema["predicates"]}
-        arguments: dict[str, Sequence[str]] = {
-            name: list(entry["arguments"]) for name, entry in entries.items()
-        }
+        arguments = {name: list(entry["arguments"]) for name, entry in entries.items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             "the schema must have target_predicate, predicates and examples, each with its "
             f"arguments; missing or not readable: {error}"
         ) from None
-    types: dict[str, Sequence[str | None]] = {}
+    types: dict[str, list[str | None]] = {}
     modes: list[Mode] = []
     for name, entry in entries.items():
+        arity = len(arguments[name])
         own = [Mode.of_text(text) for text in entry.get("modes") or ()]
-        own = [mode for mode in own if len(mode.arguments) == len(arguments[name])]
-        types[name] = _types_of_entry(entry.get("argument_types"), own, len(arguments[name]))
+        own = [mode for mode in own if len(mode.arguments) == arity]
+        given = entry.get("argument_types")
+        types[name] = [None] * arity if given is None else list(given)
+        if len(types[name]) != arity:
+            raise ValueError(f"{len(types[name])} types are given for {arity} arguments")
+        for mode in own:
+            types[name] = [a or b for a, b in zip(types[name], mode.types, strict=True)]
         if name != target:
             modes += own
-    return Declarations(target, arguments, types, tuple(modes))
-
-
-def _types_of_entry(
-    declared: Sequence[str | None] | None, modes: Sequence[Mode], arity: int
-) -> list[str | None]:
-    """Return the types of the arguments: the declared ones, else those that the first modes name."""
-    types: list[str | None] = list(declared) if declared is not None else [None] * arity
-    if len(types) != arity:
-        raise ValueError(f"{len(types)} types are given for {arity} arguments")
-    for mode in modes:
-        types = [known or given for known, given in zip(types, mode.types, strict=True)]
-    return types
+    return {"target": target, "arguments": arguments, "types": types, "modes": modes}
 
 
 # -- values of columns -----------------------------------------------------------------------------
@@ -289,15 +270,8 @@ def value_type(sql_type: str) -> str | None:
 def common_sql_type(name: str, columns: Sequence[tuple[str, str]]) -> str:
     """Return the SQL type in which all columns of one argument type are compared.
 
-    Integers and text compare as text (17 and "17" are the same constant), integers and floats as floats;
-    any other mixture does not join.
-
-    Parameters
-    ----------
-    name : str
-        The argument type.
-    columns : sequence of (str, str)
-        Each column as "table.column", and its SQL type.
+    `columns` holds pairs of "table.column" and an SQL type. Integers and text compare as text (17 and
+    "17" are the same constant), integers and floats as floats; any other mixture does not join.
 
     Examples
     --------
