@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, count, product
 
 import numpy as np
+import pandas as pd
 
 from toprank.rules.relational.background import Background, TimeUpError
 from toprank.rules.relational.clause import Body, CodedAtom
 from toprank.rules.relational.schema import WIDE, Schema
 
-__all__ = ["BottomClause", "ModeCall", "Partial", "Refinement", "Saturation"]
+__all__ = ["BottomClause", "Partial", "Refinement", "Saturation"]
 
 MAX_BINDINGS = 500  # bindings of one clause that are followed for its example
 # known variables that the outputs of one literal may repeat: more would be 2^arity literals a fact
@@ -69,7 +70,9 @@ class ModeCall:
             if p not in inputs[:1]:
                 rows = rows[np.isin(facts[rows, p], known[self.types[p]])]
         if len(inputs) > 1:
-            rows = _first_of_each(facts, rows, inputs, self.recall)
+            rows = np.sort(rows)
+            calls = pd.DataFrame(facts[rows][:, inputs]).groupby(list(range(len(inputs))))
+            rows = rows[calls.cumcount().to_numpy() < self.recall]
         return rows
 
 
@@ -83,41 +86,14 @@ def _positions_of(wanted: np.ndarray, values: np.ndarray, most: int | None) -> n
     return np.arange(counts.sum()) + shifts
 
 
-def _first_of_each(
-    facts: np.ndarray, rows: np.ndarray, columns: Sequence[int], most: int
-) -> np.ndarray:
-    """Return, of the rows with the same values in some columns, the first few."""
-    rows = np.sort(rows)
-    if not len(rows):
-        return rows
-    _, group = np.unique(facts[rows][:, list(columns)], axis=0, return_inverse=True)
-    order = np.argsort(group.ravel(), kind="stable")
-    ordered = group.ravel()[order]
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
-    rank = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
-    return rows[np.sort(order[rank < most])]
-
-
 @dataclass(frozen=True)
 class Saturation:
-    """How bottom clauses are built.
-
-    Attributes
-    ----------
-    schema : Schema
-    max_depth : int
-        Deepest variable that may be introduced.
-    recall : int
-        Most facts that one call of a mode adds, where the mode itself does not say; those that come
-        first in the order of their values are kept.
-    max_facts : int
-        Most facts of one predicate, kept in the same order.
-    """
+    """How bottom clauses are built; facts that come first in the order of their values are kept."""
 
     schema: Schema
-    max_depth: int = 2
-    recall: int = 10
-    max_facts: int = 500
+    max_depth: int = 2  # of the deepest variable that may be introduced
+    recall: int = 10  # most facts that one call of a mode adds, where the mode itself does not say
+    max_facts: int = 500  # most facts of one predicate
 
     @cached_property
     def calls(self) -> tuple[ModeCall, ...]:
@@ -126,49 +102,48 @@ class Saturation:
         In tables of more than `WIDE` columns an output repeats a known variable only if some mode takes
         its type as an input: equal properties would be most of the literals, and of little use.
         """
-        calls = []
-        for mode in self.schema.modes:
-            j = self.schema.index(mode.predicate)
-            types = self.schema.predicates[j].types
-            recall = self.recall if mode.recall is None else mode.recall
-            calls.append(ModeCall(j, mode.kinds, types, recall, (True,) * len(types)))
-        inputs = {call.types[p] for call in calls for p in call.positions("+")}
+        modes = [(self.schema.index(mode.predicate), mode) for mode in self.schema.modes]
+        typed = [(j, mode, self.schema.predicates[j].types) for j, mode in modes]
+        inputs = {
+            name
+            for _, mode, types in typed
+            for name, kind in zip(types, mode.kinds, strict=True)
+            if kind == "+"
+        }
         return tuple(
-            call
-            if len(call.types) <= WIDE
-            else replace(call, repeats=tuple(name in inputs for name in call.types))
-            for call in calls
+            ModeCall(
+                j,
+                mode.kinds,
+                types,
+                self.recall if mode.recall is None else mode.recall,
+                tuple(len(types) <= WIDE or name in inputs for name in types),
+            )
+            for j, mode, types in typed
         )
 
     def of(self, background: Background, head: Sequence[int]) -> BottomClause:
         """Build the bottom clause of an example given by the codes of its arguments."""
         known: dict[str, np.ndarray] = {}
-        _add_values(known, self.schema.target.types, np.array([head]))
+        new = [(list(self.schema.target.types), np.array([head]))]
         rows_of: dict[int, list[np.ndarray]] = {}
         for layer in range(self.max_depth + 1):
-            outputs: list[tuple[list[str], np.ndarray]] = []
+            for types, facts in new:
+                for name, column in zip(types, facts.T, strict=True):
+                    values = column[column >= 0]
+                    known[name] = np.union1d(known.get(name, values), values)
+            new = []
             for call in self.calls:
                 rows = call.rows(background, known, last=layer == self.max_depth)
                 if len(rows):
                     rows_of.setdefault(call.predicate, []).append(rows)
-                    positions = call.positions("-")
-                    facts = background.rows(call.predicate)[rows][:, positions]
-                    outputs.append(([call.types[p] for p in positions], facts))
-            for types, facts in outputs:
-                _add_values(known, types, facts)
+                    outputs = call.positions("-")
+                    facts = background.rows(call.predicate)[rows][:, outputs]
+                    new.append(([call.types[p] for p in outputs], facts))
         facts_of = {}
         for j, parts in sorted(rows_of.items()):
             rows = np.unique(np.concatenate(parts))[: self.max_facts]
             facts_of[j] = [tuple(row) for row in background.rows(j)[rows].tolist()]
         return BottomClause(self, tuple(map(int, head)), facts_of)
-
-
-def _add_values(known: dict[str, np.ndarray], types: Sequence[str], facts: np.ndarray) -> None:
-    """Add the values of columns of facts to the known values of their types."""
-    for name, column in zip(types, facts.T, strict=True):
-        codes = np.concatenate([known.get(name, np.empty(0, np.int64)), column[column >= 0]])
-        if len(codes):
-            known[name] = np.unique(codes)
 
 
 # -- clauses inside a bottom clause ----------------------------------------------------------------
@@ -273,12 +248,14 @@ class _LiteralsOf:
     def add(self, call: ModeCall, fact: Sequence[int]) -> None:
         """Add the literals that are this fact, used as a mode allows, under some binding."""
         for terms in _combinations(self._choices(call, fact)):
-            literal = CodedAtom(call.predicate, _number_new(terms, len(self.partial.types)))
-            if (
-                literal not in self.found
-                and self._is_true(terms, fact)
-                and self._is_shallow(call, terms)
-            ):
+            numbers = count(len(self.partial.types))
+            numbered = tuple(next(numbers) if term is None else term for term in terms)
+            literal = CodedAtom(call.predicate, numbered)
+            if literal in self.found or not self._is_true(terms, fact):
+                continue
+            inputs = [numbered[p] for p in call.positions("+")]
+            depth = 1 + max((self.partial.depths[v] for v in inputs), default=-1)
+            if None not in terms or depth <= self.max_depth:
                 self.found[literal] = terms.count(None)
 
     def _choices(self, call: ModeCall, fact: Sequence[int]) -> list[Sequence[int | None]]:
@@ -311,14 +288,6 @@ class _LiteralsOf:
             }
         return tuple(code for _, code in bound) in self._joint_values[variables]
 
-    def _is_shallow(self, call: ModeCall, terms: OpenTerms) -> bool:
-        """Return whether the new variables of a literal would not lie too deep."""
-        if None not in terms:
-            return True
-        inputs = [terms[p] for p in call.positions("+")]
-        depths = [self.partial.depths[v] for v in inputs if v is not None]
-        return 1 + max(depths, default=-1) <= self.max_depth
-
 
 def _combinations(choices: Sequence[Sequence[int | None]]) -> Iterator[OpenTerms]:
     """Choose one term for each argument; of those that may be new, at most `MAX_REPEATED` are not."""
@@ -335,12 +304,6 @@ def _combinations(choices: Sequence[Sequence[int | None]]) -> Iterator[OpenTerms
             yield from product(*narrowed)
 
 
-def _number_new(terms: OpenTerms, n_known: int) -> tuple[int, ...]:
-    """Give new variables the next free numbers."""
-    numbers = count(n_known)
-    return tuple(next(numbers) if term is None else term for term in terms)
-
-
 def _extend_binding(
     binding: tuple[int, ...], terms: Sequence[int], fact: Sequence[int], n_variables: int
 ) -> tuple[int, ...] | None:
@@ -348,12 +311,8 @@ def _extend_binding(
     n_known = len(binding)
     values = list(binding) + [-1] * (n_variables - n_known)
     for term, code in zip(terms, fact, strict=True):
-        if term < 0:
-            if code != -term - 1:
-                return None
-        elif term < n_known:
-            if code < 0 or values[term] != code:
-                return None
-        else:
+        if term >= n_known:
             values[term] = code
+        elif code < 0 or code != (values[term] if term >= 0 else -term - 1):
+            return None
     return tuple(values)

@@ -22,41 +22,19 @@ __all__ = ["RelationalLimits", "RelationalSource"]
 
 @dataclass(frozen=True)
 class RelationalLimits(SearchLimits):
-    """Limits of the search for one clause, beside those on its length, evaluations and time.
+    """Limits of the search for one clause, beside those on its length, evaluations and time."""
 
-    Attributes
-    ----------
-    max_depth : int
-        Deepest variable: how many literals lie between it and the head.
-    recall : int
-        Most facts that one call of a mode adds to a bottom clause (where the mode does not say).
-    lookahead : int
-        How many of the literals that introduce variables, the best ones, are also tried together with
-        a second literal on those variables.
-    n_seeds : int
-        How many seed examples are tried before a round ends without a clause.
-    """
-
-    max_depth: int = 2
+    max_depth: int = 2  # as in `Saturation`
     recall: int = 10
-    lookahead: int = 5
-    n_seeds: int = 5
+    lookahead: int = 5  # literals that open variables, tried with a second literal on these
+    n_seeds: int = 5  # seed examples that are tried before a round ends without a clause
 
 
 class RelationalSource:
-    """A source of weak rankers over relational data.
+    """A source of weak rankers over relational data and the coverage of its examples.
 
     Each search draws a positive example by its weight, builds its bottom clause, and refines the most
     general clause greedily with literals of it.
-
-    Parameters
-    ----------
-    data : RelationalData
-    coverage : Coverage
-        Of the same examples.
-    limits : RelationalLimits
-    random : numpy.random.RandomState
-        Draws the seeds.
     """
 
     def __init__(
@@ -92,18 +70,7 @@ class RelationalSource:
 
 
 class ClauseRefiner:
-    """One greedy search: the clause so far, what it covers, and what could be added.
-
-    Parameters
-    ----------
-    source : RelationalSource
-    bottom : BottomClause
-        Of the seed example.
-    positive : bool ndarray of shape (n_examples,)
-    weights : float ndarray of shape (n_examples,)
-    score : str
-        What is maximised.
-    """
+    """One greedy search in the bottom clause of a seed: the clause so far, and what could be added."""
 
     def __init__(
         self,
@@ -184,10 +151,7 @@ class ClauseRefiner:
         sums = self.coverage.weigh(sets, self.covered, self.positive, self.weights)
         self.n_evaluated += len(pairs)
         self.options += [((*first, literal), head_set) for literal, head_set in pairs]
-        self.sums = (
-            np.concatenate([self.sums[0], sums[0]]),
-            np.concatenate([self.sums[1], sums[1]]),
-        )
+        self.sums = np.append(self.sums[0], sums[0]), np.append(self.sums[1], sums[1])
 
     def _look_ahead(self, refinements: Sequence[Refinement]) -> None:
         """Try second literals on the variables that a first literal introduces.
