@@ -16,11 +16,15 @@ from relational_worlds import friends
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
 from toprank.rules.boosters import BoostingRound
 from toprank.rules.relational.background import Queries, TimeUpError, connect
-from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.inference import infer_modes
 from toprank.rules.relational.schema import Predicate
-from toprank.rules.relational.search import RelationalLimits, RelationalSource
+from toprank.rules.relational.search import (
+    MAX_REPEATED,
+    RelationalLimits,
+    RelationalSource,
+    Saturation,
+)
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 

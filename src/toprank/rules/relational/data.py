@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class RelationalData:
     schema: Schema
     labels: np.ndarray | None
     extra: pd.DataFrame
-    _background: Background
+    background: Background
     _examples: pa.Table
 
     def __init__(
@@ -104,7 +105,7 @@ class RelationalData:
         self.schema = complete_schema(
             sources, rows, target, arguments or {}, types or {}, modes or ()
         )
-        self._background = Background(sources, self.schema.predicates)
+        self.background = Background(sources, self.schema.predicates)
         self._examples = rows.select(list(self.schema.target.columns))
         self._codes: np.ndarray | None = None
         self.labels = None
@@ -147,7 +148,9 @@ class RelationalData:
             With `labels` and `extra`.
         """
         folder = Path(path)
-        declared = {"target": target, "arguments": arguments, "types": types, "modes": modes}
+        declared: dict[str, Any] = {
+            "target": target, "arguments": arguments, "types": types, "modes": modes,
+        }  # fmt: skip
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
@@ -167,7 +170,10 @@ class RelationalData:
             of_examples = folder / schema["examples"]["file"]
         sources, rows = _read_files(files, of_examples, where)
         own = (declared["arguments"] or {}).get(declared["target"])
-        return cls._of(sources, declared, *_split_examples(rows, label, own))
+        rows, labels, extra = _split_examples(rows, label, own)
+        data = cls(sources, rows, **declared)
+        data.labels, data.extra = labels, extra
+        return data
 
     @classmethod
     def from_dataset(cls, dataset: Any) -> RelationalData:
@@ -182,9 +188,10 @@ class RelationalData:
         data : RelationalData
             With `labels` and `extra`.
         """
-        extra = dataset.extra.reset_index(drop=True)
-        declared = read_schema(dataset.schema)
-        return cls._of(dataset.tables, declared, dataset.examples, np.asarray(dataset.y), extra)
+        data = cls(dataset.tables, dataset.examples, **read_schema(dataset.schema))
+        data.labels = np.asarray(dataset.y)
+        data.extra = dataset.extra.reset_index(drop=True)
+        return data
 
     @classmethod
     def from_database(
@@ -219,19 +226,6 @@ class RelationalData:
             Path(path), examples, target, tables, arguments or {}, types or {}
         )
         return cls(sources, rows, target=target, arguments=arguments, types=types, modes=modes)
-
-    @classmethod
-    def _of(
-        cls,
-        tables: Mapping[str, Any],
-        declared: Mapping[str, Any],
-        examples: Any,
-        labels: np.ndarray | None,
-        extra: pd.DataFrame,
-    ) -> RelationalData:
-        data = cls(tables, examples, **declared)
-        data.labels, data.extra = labels, extra
-        return data
 
     # -- as an array of examples ------------------------------------------------------------------
 
@@ -297,35 +291,28 @@ class RelationalData:
         data.schema = schema
         if schema.predicates != self.schema.predicates:
             names = [predicate.name for predicate in schema.predicates]
-            sources = {name: self._background.sources[name] for name in names}
-            data._background = Background(sources, schema.predicates)
+            sources = {name: self.background.sources[name] for name in names}
+            data.background = Background(sources, schema.predicates)
         return data
 
     def _with(self, examples: pa.Table) -> RelationalData:
-        data = object.__new__(type(self))
-        data.__dict__.update(self.__dict__)
+        data = copy(self)
         data._examples = examples
-        data.labels = None
+        data.labels = data._codes = None
         data.extra = pd.DataFrame(index=range(examples.num_rows))
-        data._codes = None
         return data
 
     # -- for the learner --------------------------------------------------------------------------
 
-    @property
-    def background(self) -> Background:
-        """The encoded facts."""
-        return self._background
-
     def codes(self) -> np.ndarray:
         """Return the codes of the examples' arguments, by example; -1 for values that no fact has."""
         if self._codes is None:
-            self._codes = self._background.encode(self._examples, self.schema.target.types)
+            self._codes = self.background.encode(self._examples, self.schema.target.types)
         return self._codes
 
     def text_types(self) -> tuple[str, ...]:
         """Return the types that hold text in some columns and numbers in others, and compare as text."""
-        return self._background.text_types(self._examples, self.schema.target.types)
+        return self.background.text_types(self._examples, self.schema.target.types)
 
     def __repr__(self) -> str:
         return (
@@ -379,9 +366,8 @@ def _read_files(
     """Return the background tables and the examples of Parquet files, restricted by `where`."""
     condition = {column: _listed(column, values) for column, values in (where or {}).items()}
     used: set[str] = set()
-    connection = connect()
 
-    def restricted(path: Path, what: str) -> TableSource:
+    def restricted(connection: Any, path: Path, what: str) -> TableSource:
         source = TableSource.of(path, what)
         with one_line_errors(f"{what}: {str(path)!r}"):
             present = describe(connection, source.sql) if condition else {}
@@ -394,16 +380,16 @@ def _read_files(
         rows = f"(SELECT * FROM {source.sql} WHERE {' AND '.join(tests)})"
         return TableSource(rows) if tests else source
 
-    try:
-        examples = restricted(of_examples, "examples")
-        sources = {name: restricted(path, f"table {name!r}") for name, path in files.items()}
+    with connect() as connection:
+        examples = restricted(connection, of_examples, "examples")
+        sources = {
+            name: restricted(connection, path, f"table {name!r}") for name, path in files.items()
+        }
         for column in condition:
             if column not in used:
                 raise ValueError(f"where: no file has a column {column!r}")
         with one_line_errors(f"the file of the examples, {str(of_examples)!r},"):
             rows = connection.sql(f"SELECT * FROM {examples.sql}").to_arrow_table()
-    finally:
-        connection.close()
     return sources, rows
 
 
@@ -444,8 +430,7 @@ def _read_database(
         raise ValueError(f"there is no database file {str(path)!r}")
     file = str(path.resolve())
     of_examples = TableSource.of_database(file, examples)
-    connection = connect()
-    try:
+    with connect() as connection:
         scan = of_examples.scan(connection)
         catalog = scan.split(".")[0]
         query = (
@@ -470,8 +455,6 @@ def _read_database(
             for table, column, other, referenced in _foreign_keys(connection, catalog)
             if table in predicate_of and other in predicate_of
         ]
-    finally:
-        connection.close()
     return sources, rows, _tied_types(keys, columns, types)
 
 

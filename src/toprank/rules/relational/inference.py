@@ -33,8 +33,7 @@ def complete_schema(
 ) -> Schema:
     """Check what was declared of some tables and infer the rest."""
     _check_names(target, sources, arguments=arguments, types=types)
-    connection = connect()
-    try:
+    with connect() as connection:
         tables = {target: TableSource.of_arrow(examples), **sources}
         scans = {name: source.scan(connection) for name, source in tables.items()}
         columns: list[Column] = []
@@ -58,8 +57,6 @@ def complete_schema(
                 counts = _count_distinct(connection, predicate, scans[predicate.name])
                 own = infer_modes(predicate, *counts, of_target.types, shared)
             every += own
-    finally:
-        connection.close()
     return Schema(of_target, tuple(predicates), tuple(every))
 
 
