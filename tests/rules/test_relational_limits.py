@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import signal
 import threading
 import time
@@ -107,7 +108,7 @@ def test_a_slow_query_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     fetch = Queries.fetch
 
     def slow(self, sql, deadline):
-        assert deadline is not None
+        assert deadline < math.inf
         return fetch(self, SLOW, deadline)
 
     monkeypatch.setattr(Queries, "fetch", slow)
@@ -140,8 +141,8 @@ def test_a_query_can_be_stopped_and_the_next_one_runs(n_threads: int) -> None:
 
 def test_closing_stops_queries_that_still_run() -> None:
     queries = Queries(connect().cursor())
-    queries._pool.submit(queries._run, SLOW)
-    queries._pool.submit(queries._run, SLOW)
+    queries._pool.submit(queries.cursor.execute, SLOW)
+    queries._pool.submit(queries.cursor.execute, SLOW)
     start = time.monotonic()
     queries.close()
     assert time.monotonic() - start < 30
@@ -167,7 +168,7 @@ def test_a_signal_in_the_middle_of_a_query_keeps_the_rounds(
             self.coverage._cache.clear()  # so that it has something to ask
         return best(self, *arguments)
 
-    def interrupted(self, sql, deadline=None):
+    def interrupted(self, sql, deadline=math.inf):
         if len(searches) == 4:
             searches.append(1)
             send_interrupt(after=0.2)

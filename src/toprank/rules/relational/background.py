@@ -7,6 +7,7 @@ stays NULL: it equals nothing, neither a constant nor a variable, but its fact s
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -410,18 +411,18 @@ class Queries:
         self._stop()
         self._pool.shutdown()
 
-    def fetch(self, sql: str, deadline: float | None = None) -> dict[str, Any]:
+    def fetch(self, sql: str, deadline: float = math.inf) -> dict[str, Any]:
         """Run a query and return its columns as arrays.
 
         Past the deadline (on the clock of `time.monotonic`) it is stopped and `TimeUpError` raised.
         """
-        if _is_past(deadline):
+        if time.monotonic() >= deadline:
             raise TimeUpError
         try:
             running = self._pool.submit(lambda: self.cursor.execute(sql).fetchnumpy())
             # in short waits: where signal handlers restart system calls, as Polars' do, Ctrl-C would
             # not end a wait without a limit
-            while not wait([running], INTERRUPT_SECONDS).done and not _is_past(deadline):
+            while not wait([running], INTERRUPT_SECONDS).done and time.monotonic() < deadline:
                 pass
         except BaseException:  # Ctrl-C, for one: the query may run or wait to run
             self._stop()
@@ -436,7 +437,3 @@ class Queries:
         last = self._pool.submit(int)
         while not wait([last], INTERRUPT_SECONDS).done:
             self.cursor.interrupt()
-
-
-def _is_past(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline

@@ -320,12 +320,10 @@ def decode(body: Sequence[CodedAtom], schema: Schema, background: Background) ->
     atoms = []
     for atom in canonical(body, schema.target.arity):
         predicate = schema.predicates[atom.predicate]
-        terms: list[Term] = []
-        for term, name in zip(atom.terms, predicate.types, strict=True):
-            if term >= 0:
-                terms.append(Variable(variable_name(term)))
-            else:
-                terms.append(Constant(background.value(name, -term - 1)))
+        terms = (
+            Variable(variable_name(t)) if t >= 0 else Constant(background.value(name, -t - 1))
+            for t, name in zip(atom.terms, predicate.types, strict=True)
+        )
         atoms.append(Atom(predicate.name, tuple(terms)))
     head = tuple(Variable(variable_name(k)) for k in range(schema.target.arity))
     return Clause(Atom(schema.target.name, head), tuple(atoms))

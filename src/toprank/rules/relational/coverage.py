@@ -99,7 +99,7 @@ class Coverage:
         self.cursor: Any = background.cursor()
         self.queries = Queries(self.cursor)
         self.n_queries = 0
-        self.deadline: float | None = None  # on the clock of time.monotonic
+        self.deadline = math.inf  # on the clock of time.monotonic
         self._heads: dict[tuple[int, ...], Heads] = {}
         self._cache: OrderedDict[Body, HeadSet] = OrderedDict()
         self._cache_bytes = cache_bytes
@@ -208,7 +208,7 @@ class Coverage:
         weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of the covered positives, and negatives, that are in each set."""
-        sums = np.zeros((len(sets), 2))
+        sums = np.zeros((2, len(sets)))
         grouped: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {}
         for k, head_set in enumerate(sets):
             if head_set.arguments not in grouped:
@@ -217,19 +217,15 @@ class Coverage:
                     heads.number, covered, positive, weights, heads.size
                 )
             head_weights, present = grouped[head_set.arguments]
-            sums[k] = sum_bits(head_set.bits, present, head_weights)
-        return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
+            sums[:, k] = sum_bits(head_set.bits, present, head_weights)
+        return sums[0], sums[1]
 
     def mask(self, body: Body) -> np.ndarray:
         """Return the examples that a clause covers."""
-        common: dict[tuple[int, ...], np.ndarray] = {}
+        covered = np.ones(len(self.codes), dtype=bool)
         for part in components(body, self.n_heads):
             (head_set,) = self.cover_literals(part[:-1], part[-1:])
-            known = common.get(head_set.arguments, head_set.bits)
-            common[head_set.arguments] = known & head_set.bits
-        covered = np.ones(len(self.codes), dtype=bool)
-        for arguments, bits in common.items():
-            test_bits(bits, self.heads(arguments).number, covered)
+            test_bits(head_set.bits, self.heads(head_set.arguments).number, covered)
         return covered
 
     def prepare(self, bodies: Sequence[Body]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -169,7 +170,7 @@ class RelationalPRankBoost(BoostedRules):
             )  # fmt: skip
             source = RelationalSource(examples, coverage, limits, search_random)
             self._grow(self._booster(source, train), train, validation)
-            coverage.deadline = None
+            coverage.deadline = math.inf
             scores = self._sum(_depths_on(coverage, examples), len(train.y))  # mostly cached
         self._set_threshold(scores, train)
         return self

@@ -8,6 +8,7 @@ clause of the search covers the example it started from.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -216,7 +217,7 @@ class BottomClause:
         kept = tuple(bindings)[:MAX_BINDINGS]
         return Partial((*partial.body, literal), tuple(types), tuple(depths), kept)
 
-    def refinements(self, partial: Partial, deadline: float | None = None) -> list[Refinement]:
+    def refinements(self, partial: Partial, deadline: float = math.inf) -> list[Refinement]:
         """Return the literals that some binding makes true, those with few new variables first.
 
         The outputs of a literal repeat at most `MAX_REPEATED` known variables. Past the deadline (on
@@ -225,7 +226,7 @@ class BottomClause:
         literals = _LiteralsOf(partial, self.saturation.max_depth)
         for call in self.saturation.calls:
             for fact in self.facts.get(call.predicate, ()):
-                if deadline is not None and time.monotonic() > deadline:
+                if time.monotonic() > deadline:
                     raise TimeUpError
                 literals.add(call, fact)
         refinements = [
@@ -401,7 +402,7 @@ class ClauseRefiner:
         self.options: list[tuple[Body, HeadSet]] = []
         self.sums = (np.empty(0), np.empty(0))
         limit = self.limits.max_seconds
-        self.coverage.deadline = None if limit is None else time.monotonic() + limit
+        self.coverage.deadline = math.inf if limit is None else time.monotonic() + limit
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Score every literal of the bottom clause, and pairs of those that open new variables."""
@@ -437,27 +438,25 @@ class ClauseRefiner:
         """Add the clauses with `first` and each of the literals to the options."""
         literals = literals[: self._n_left()]
         body = (*self.partial.body, *first)
+        found: Sequence[HeadSet | None]
+        time_is_up = False
         try:
-            self._add(first, literals, self.coverage.cover_literals(body, literals))
+            found = self.coverage.cover_literals(body, literals)
         except TimeUpError:
-            self._add(first, literals, self.coverage.cached_literals(body, literals))
-            raise
-
-    def _n_left(self) -> int | None:
-        """Return how many more clauses this search may score."""
-        limit = self.limits.max_evaluated
-        return None if limit is None else max(0, limit - self.n_evaluated)
-
-    def _add(
-        self, first: Body, literals: Sequence[CodedAtom], found: Sequence[HeadSet | None]
-    ) -> None:
-        """Sum the weights of the sets that were found and add their clauses to the options."""
+            found, time_is_up = self.coverage.cached_literals(body, literals), True
         pairs = [(e, s) for e, s in zip(literals, found, strict=True) if s is not None]
         sets = [head_set for _, head_set in pairs]
         sums = self.coverage.weigh(sets, self.covered, self.positive, self.weights)
         self.n_evaluated += len(pairs)
         self.options += [((*first, literal), head_set) for literal, head_set in pairs]
         self.sums = np.append(self.sums[0], sums[0]), np.append(self.sums[1], sums[1])
+        if time_is_up:
+            raise TimeUpError
+
+    def _n_left(self) -> int | None:
+        """Return how many more clauses this search may score."""
+        limit = self.limits.max_evaluated
+        return None if limit is None else max(0, limit - self.n_evaluated)
 
     def _look_ahead(self, refinements: Sequence[Refinement]) -> None:
         """Try second literals on the variables that a first literal introduces.
