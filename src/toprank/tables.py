@@ -162,7 +162,7 @@ def write_table(table: Any, path: StrPath) -> None:
             text = safe.select_dtypes(exclude="number").to_numpy(dtype=object)
             # a carriage return would end a line for some readers
             returns = any(isinstance(cell, str) and "\r" in cell for cell in text.flat)
-            quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
             separator = "," if file_format == "csv" else "\t"
             safe.to_csv(temporary, index=False, sep=separator, quoting=quoting)
 

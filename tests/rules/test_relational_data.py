@@ -15,9 +15,8 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData
-from toprank.rules.relational.background import UNSEEN
-from toprank.rules.relational.inference import infer_modes, infer_types
-from toprank.rules.relational.schema import Predicate, common_sql_type, read_schema
+from toprank.rules.relational.background import UNSEEN, common_sql_type
+from toprank.rules.relational.schema import Predicate, infer_modes, infer_types, read_schema
 
 FRIENDS = pd.DataFrame({"a": ["ann", "bob", "ann"], "b": ["bob", "carl", "bob"]})
 SMOKES = pd.DataFrame({"person": ["bob"]})

@@ -18,8 +18,7 @@ from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
 from toprank.rules.boosters import BoostingRound
 from toprank.rules.relational.background import Queries, TimeUpError, connect
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.inference import infer_modes
-from toprank.rules.relational.schema import Predicate
+from toprank.rules.relational.schema import Predicate, infer_modes
 from toprank.rules.relational.search import (
     MAX_REPEATED,
     RelationalLimits,

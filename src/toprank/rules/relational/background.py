@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,9 @@ from toprank import tables
 from toprank.columns import as_frame, is_table
 from toprank.parallel import thread_count
 from toprank.rule import Scalar, quote_identifier, sql_value
-from toprank.rules.relational.schema import Predicate, common_sql_type, value_type
+
+if TYPE_CHECKING:
+    from toprank.rules.relational.schema import Predicate
 
 __all__ = [
     "UNSEEN",
@@ -36,9 +38,11 @@ __all__ = [
     "TableSource",
     "TimeUpError",
     "as_arrow",
+    "common_sql_type",
     "connect",
     "describe",
     "one_line_errors",
+    "value_type",
 ]
 
 UNSEEN = 2**31 - 2  # the code of constants that no fact holds: it joins with nothing
@@ -157,6 +161,60 @@ def one_line_errors(what: str) -> Iterator[None]:
     except duckdb.Error as error:
         reason = str(error).strip().split("\n")[0]
         raise ValueError(f"{what} cannot be read: {reason}") from error
+
+
+# -- values of columns -----------------------------------------------------------------------------
+
+_SQL_TYPES = {
+    "text": ("VARCHAR", "ENUM", "UUID", "CHAR", "TEXT"),
+    "boolean": ("BOOLEAN",),
+    "integer": (
+        "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
+    ),
+    "large integer": ("UBIGINT", "HUGEINT", "UHUGEINT"),
+    "float": ("FLOAT", "DOUBLE", "DECIMAL", "REAL"),
+    "date": ("DATE",),
+    "time of day": ("TIME", "TIME_NS"),
+    "timestamp": ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+    "timestamp with time zone": ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"),
+}  # fmt: skip
+_COMPARED_AS = {"integer": "BIGINT", "float": "DOUBLE", "boolean": "BOOLEAN"}  # all others as text
+
+
+def value_type(sql_type: str) -> str | None:
+    """Return what the values of an SQL type are, or None for types that cannot be arguments."""
+    if sql_type.endswith("]"):
+        return None
+    head = sql_type.split("(")[0].strip().upper()
+    return next((name for name, heads in _SQL_TYPES.items() if head in heads), None)
+
+
+def common_sql_type(name: str, columns: Sequence[tuple[str, str]]) -> str:
+    """Return the SQL type in which all columns of one argument type are compared.
+
+    `columns` holds pairs of "table.column" and an SQL type. Integers and text compare as text (17 and
+    "17" are the same constant), integers and floats as floats; any other mixture does not join.
+    """
+    first_column: dict[str, str] = {}
+    for column, sql_type in columns:
+        values = value_type(sql_type)
+        if values is None:
+            raise ValueError(
+                f"{column} holds {sql_type}, which cannot be the argument of a predicate; "
+                "turn it into text or numbers, or leave the column out"
+            )
+        first_column.setdefault(values, column)
+    if len(first_column) == 1:
+        return _COMPARED_AS.get(next(iter(first_column)), "VARCHAR")
+    if set(first_column) <= {"text", "integer", "large integer"}:
+        return "VARCHAR"
+    if set(first_column) <= {"integer", "large integer", "float"}:
+        return "DOUBLE"
+    shown = " but ".join(f"{column} holds {values}" for values, column in first_column.items())
+    raise ValueError(
+        f"the arguments of type {name!r} do not join: {shown}; give the columns different types, "
+        "or convert their values to one type"
+    )
 
 
 # -- encoded facts ---------------------------------------------------------------------------------
@@ -393,13 +451,6 @@ class Queries:
 
     DuckDB knows no deadlines, and with several threads it may not react to Ctrl-C before a query has
     ended: the query runs in another thread while the caller waits and checks.
-
-    Examples
-    --------
-    >>> queries = Queries(connect().cursor())
-    >>> queries.fetch("SELECT 1 + 1 AS two")["two"].tolist()
-    [2]
-    >>> queries.close()
     """
 
     def __init__(self, cursor: Any) -> None:

@@ -54,28 +54,6 @@ class Heads:
     lookup: np.ndarray  # from what a query returns to that number
     table: str | None = None  # (h, v0, v1, ...) to join with, if there are several arguments
 
-    @classmethod
-    def of(cls, arguments: tuple[int, ...], codes: np.ndarray, cursor: Any, table: str) -> Heads:
-        """Number the distinct values in their order; write those of several arguments to a table."""
-        if not arguments:
-            return cls((), 1, np.zeros(len(codes), np.int32), np.zeros(1, np.int32))
-        columns = codes[:, list(arguments)]
-        known = (columns >= 0).all(axis=1)
-        groups = pd.DataFrame(columns[known]).groupby(list(range(len(arguments))), sort=True)
-        number = np.full(len(codes), -1, dtype=np.int32)
-        number[known] = groups.ngroup()
-        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
-        every = np.arange(len(distinct), dtype=np.int32)
-        if len(arguments) == 1:
-            lookup = np.full(int(distinct.max(initial=-1)) + 1, -1, dtype=np.int32)
-            lookup[distinct[:, 0]] = every
-            return cls(arguments, len(distinct), number, lookup)
-        rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
-        cursor.register(f"new_{table}", pa.table(rows))
-        cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
-        cursor.unregister(f"new_{table}")
-        return cls(arguments, len(distinct), number, every, table)
-
 
 class HeadSet(NamedTuple):
     """A set of values of some of the head's arguments, as bits over `Heads`."""
@@ -118,10 +96,31 @@ class Coverage:
         self._cache.clear()
 
     def heads(self, arguments: tuple[int, ...]) -> Heads:
-        """Return the distinct values of some arguments of the head."""
-        if arguments not in self._heads:
+        """Number the distinct values of some arguments; write those of several to a table."""
+        if arguments in self._heads:
+            return self._heads[arguments]
+        if not arguments:
+            number, every = np.zeros(len(self.codes), np.int32), np.zeros(1, np.int32)
+            self._heads[()] = Heads((), 1, number, every)
+            return self._heads[()]
+        columns = self.codes[:, list(arguments)]
+        known = (columns >= 0).all(axis=1)
+        groups = pd.DataFrame(columns[known]).groupby(list(range(len(arguments))), sort=True)
+        number = np.full(len(columns), -1, dtype=np.int32)
+        number[known] = groups.ngroup()
+        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
+        lookup = every = np.arange(len(distinct), dtype=np.int32)
+        table = None
+        if len(arguments) == 1:
+            lookup = np.full(int(distinct.max(initial=-1)) + 1, -1, dtype=np.int32)
+            lookup[distinct[:, 0]] = every
+        else:
             table = f"heads_{id(self)}_{'_'.join(map(str, arguments))}"
-            self._heads[arguments] = Heads.of(arguments, self.codes, self.cursor, table)
+            rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
+            self.cursor.register(f"new_{table}", pa.table(rows))
+            self.cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
+            self.cursor.unregister(f"new_{table}")
+        self._heads[arguments] = Heads(arguments, len(distinct), number, lookup, table)
         return self._heads[arguments]
 
     # -- sets of heads ----------------------------------------------------------------------------
@@ -225,7 +224,7 @@ class Coverage:
         covered = np.ones(len(self.codes), dtype=bool)
         for part in components(body, self.n_heads):
             (head_set,) = self.cover_literals(part[:-1], part[-1:])
-            test_bits(head_set.bits, self.heads(head_set.arguments).number, covered)
+            covered = self.narrow(covered, head_set)
         return covered
 
     def prepare(self, bodies: Sequence[Body]) -> None:

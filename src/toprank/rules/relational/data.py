@@ -21,8 +21,7 @@ from toprank.rules.relational.background import (
     describe,
     one_line_errors,
 )
-from toprank.rules.relational.inference import complete_schema
-from toprank.rules.relational.schema import Mode, Schema, read_schema
+from toprank.rules.relational.schema import Mode, Schema, complete_schema, read_schema
 from toprank.tables import known_columns
 
 __all__ = ["RelationalData"]
@@ -323,22 +322,15 @@ class RelationalData:
 
 def _check_tables(wanted: Schema, present: Schema) -> None:
     """Refuse tables that lack a table or columns of the schema of a model."""
-    if wanted.target.name != present.target.name or wanted.target.columns != present.target.columns:
-        raise ValueError(
-            f"the examples are of {present.target.name}({', '.join(present.target.columns)}), but the "
-            f"model was trained on {wanted.target.name}({', '.join(wanted.target.columns)})"
-        )
     for name, columns in wanted.columns.items():
+        trained = f"the model was trained on {name}({', '.join(columns)})"
+        if name == wanted.target.name != present.target.name:
+            raise ValueError(f"the examples are of {present.target.name!r}, but {trained}")
         if name not in present.columns:
-            raise ValueError(
-                f"the background has no table {name!r}, which the model was trained with; give it a "
-                "table (it may be empty)"
-            )
+            raise ValueError(f"{trained}; there is no table {name!r} (an empty one would do)")
         if present.columns[name] != columns:
-            raise ValueError(
-                f"the background table {name!r} has the columns {', '.join(present.columns[name])}, "
-                f"but the model was trained with {', '.join(columns)}"
-            )
+            found = ", ".join(present.columns[name])
+            raise ValueError(f"the table {name!r} has the columns {found}, but {trained}")
 
 
 # -- readers of folders and databases --------------------------------------------------------------

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, count, product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -108,24 +109,19 @@ class Saturation:
         In tables of more than `WIDE` columns an output repeats a known variable only if some mode takes
         its type as an input: equal properties would be most of the literals, and of little use.
         """
-        modes = [(self.schema.index(mode.predicate), mode) for mode in self.schema.modes]
-        typed = [(j, mode, self.schema.predicates[j].types) for j, mode in modes]
+        known = {p.name: (j, p.types) for j, p in enumerate(self.schema.predicates)}
         inputs = {
             name
-            for _, mode, types in typed
-            for name, kind in zip(types, mode.kinds, strict=True)
+            for mode in self.schema.modes
+            for name, kind in zip(known[mode.predicate][1], mode.kinds, strict=True)
             if kind == "+"
         }
-        return tuple(
-            ModeCall(
-                j,
-                mode.kinds,
-                types,
-                self.recall if mode.recall is None else mode.recall,
-                tuple(len(types) <= WIDE or name in inputs for name in types),
-            )
-            for j, mode, types in typed
-        )
+        calls = []
+        for mode in self.schema.modes:
+            j, types = known[mode.predicate]
+            repeats = tuple(len(types) <= WIDE or name in inputs for name in types)
+            calls.append(ModeCall(j, mode.kinds, types, mode.recall or self.recall, repeats))
+        return tuple(calls)
 
     def of(self, background: Background, head: Sequence[int]) -> BottomClause:
         """Build the bottom clause of an example given by the codes of its arguments."""
@@ -174,12 +170,11 @@ class Partial:
         )
 
 
-@dataclass(frozen=True)
-class Refinement:
+class Refinement(NamedTuple):
     """A literal that may be added."""
 
-    literal: CodedAtom
     n_new: int  # variables it introduces
+    literal: CodedAtom
     implied: bool  # whether the clause already says as much, so that only the new variables matter
 
 
@@ -229,12 +224,11 @@ class BottomClause:
                 if time.monotonic() > deadline:
                     raise TimeUpError
                 literals.add(call, fact)
-        refinements = [
-            Refinement(literal, n_new, partial.implies(literal))
+        return sorted(
+            Refinement(n_new, literal, partial.implies(literal))
             for literal, n_new in literals.found.items()
             if literal not in partial.body
-        ]
-        return sorted(refinements, key=lambda r: (r.n_new, r.literal))
+        )
 
 
 class _LiteralsOf:
@@ -337,6 +331,7 @@ class RelationalLimits(SearchLimits):
     n_seeds: int = 5  # seed examples that are tried before a round ends without a clause
 
 
+@dataclass(eq=False)
 class RelationalSource:
     """A source of weak rankers over relational data and the coverage of its examples.
 
@@ -344,20 +339,16 @@ class RelationalSource:
     general clause greedily with literals of it.
     """
 
-    def __init__(
-        self,
-        data: RelationalData,
-        coverage: Coverage,
-        limits: RelationalLimits,
-        random: np.random.RandomState,
-    ) -> None:
-        self.data = data
-        self.coverage = coverage
-        self.limits = limits
-        self.random = random
-        self.saturation = Saturation(data.schema, limits.max_depth, limits.recall)
+    data: RelationalData
+    coverage: Coverage
+    limits: RelationalLimits
+    random: np.random.RandomState
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        self.saturation = Saturation(self.data.schema, limits.max_depth, limits.recall)
         # sorted by their contents, so that the draw does not depend on the order of rows
-        self.order = np.lexsort(coverage.codes.T[::-1])
+        self.order = np.lexsort(self.coverage.codes.T[::-1])
 
     def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
         """Search from one seed, or from a few if the first ones find nothing."""
@@ -376,28 +367,25 @@ class RelationalSource:
         return None
 
 
+@dataclass(eq=False)
 class ClauseRefiner:
     """One greedy search in the bottom clause of a seed: the clause so far, and what could be added."""
 
-    def __init__(
-        self,
-        source: RelationalSource,
-        bottom: BottomClause,
-        positive: np.ndarray,
-        weights: np.ndarray,
-        score: str,
-    ) -> None:
-        self.data = source.data
-        self.coverage = source.coverage
-        self.limits = source.limits
-        self.bottom = bottom
-        self.positive = positive
-        self.weights = weights
-        self.scorer = SCORES[score]
-        self.path = CurvePath(*total_weights(positive, weights))
+    source: RelationalSource
+    bottom: BottomClause
+    positive: np.ndarray
+    weights: np.ndarray
+    score: str
+
+    def __post_init__(self) -> None:
+        self.data = self.source.data
+        self.coverage = self.source.coverage
+        self.limits = self.source.limits
+        self.scorer = SCORES[self.score]
+        self.path = CurvePath(*total_weights(self.positive, self.weights))
         self.current = self._score(*self.path.end)
-        self.partial: Partial = bottom.start()
-        self.covered = np.ones(len(positive), dtype=bool)
+        self.partial = self.bottom.start()
+        self.covered = np.ones(len(self.positive), dtype=bool)
         self.n_evaluated = 0
         self.options: list[tuple[Body, HeadSet]] = []
         self.sums = (np.empty(0), np.empty(0))
