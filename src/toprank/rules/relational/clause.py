@@ -1,9 +1,8 @@
 """Clauses: conjunctions of atoms over background predicates, as text, as SQL and in integer codes.
 
-A clause is plain data; it is never parsed from a string. It covers an example when some binding of its
-variables makes every atom of its body a fact. The search and its queries work on bodies in codes: a term
-that is 0 or above is a variable (the head's arguments are 0, 1, ..., further ones follow in the order in
-which they were introduced), a term below 0 is the constant of code `-term - 1`.
+A clause covers an example when some binding of its variables makes every atom of its body a fact. In codes,
+a term of 0 or above is a variable (the head's arguments are 0, 1, ..., others follow as they are introduced),
+a term below 0 the constant of code `-term - 1`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """Which examples a clause covers, for all candidate literals of a step at once.
 
 Parts of a clause that share no inner variable are independent given the head's arguments, so coverage is
-kept part by part, as a set over the *distinct* values of the head's arguments that occur in the part: a
-part about the person A is joined once for each person, not once for each example. Adding a literal
-changes only the part it is connected with. All literals on the same variables are answered by one query.
-
-In the SQL of a part, inner variables are projected out one by one. Each is eliminated by joining only the
-relations that have it and keeping the distinct rows of the others (bucket elimination; for acyclic parts
-this is Yannakakis' semi-join program), so intermediate results stay far below the full join. Columns that
-nothing asks for are projected away beforehand. Parts that differ in one literal are joined together: the
-candidate literals are one more relation, whose column `l` is the number of the literal.
+kept part by part, over the *distinct* values of the head's arguments in the part. Adding a literal changes
+only the part it is connected with, and all literals on the same variables are answered by one query: they
+are one more relation of its join, whose column `l` is the number of the literal.
 """
 
 from __future__ import annotations
@@ -365,6 +359,8 @@ def join_sql(relations: Sequence[Relation], output: Sequence[str], *, distinct: 
 def eliminate(relations: Sequence[Relation], keep: Collection[str]) -> list[Relation]:
     """Project out every variable that is not kept, that of the smallest join first.
 
+    Bucket elimination: only the relations that have the variable are joined, and the distinct rows of
+    their other columns kept (for acyclic parts this is Yannakakis' semi-join program).
     Where only the last join would be left, its relations are returned: their join may repeat rows.
     """
     remaining = list(relations)

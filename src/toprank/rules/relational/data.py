@@ -21,6 +21,7 @@ from toprank.rules.relational.background import (
     describe,
     one_line_errors,
 )
+from toprank.rules.relational.clause import where_sql
 from toprank.rules.relational.schema import Mode, Schema, complete_schema, read_schema
 from toprank.tables import known_columns
 
@@ -147,17 +148,14 @@ class RelationalData:
             With `labels` and `extra`.
         """
         folder = Path(path)
-        declared: dict[str, Any] = {
-            "target": target, "arguments": arguments, "types": types, "modes": modes,
-        }  # fmt: skip
+        declared: dict[str, Any] = {"target": target, "arguments": arguments, "types": types}
+        declared["modes"] = modes
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
             files = _tables_in(folder, examples)
             of_examples = files.pop(examples)
-        elif (
-            (examples, label, target) != ("examples", None, "target") or arguments or types or modes
-        ):
+        elif examples != "examples" or target != "target" or label or arguments or types or modes:
             raise ValueError(
                 f"{str(folder)!r} has a schema.json; examples, label, target, arguments, types and "
                 "modes are for folders without one"
@@ -356,7 +354,10 @@ def _read_files(
     files: Mapping[str, Path], of_examples: Path, where: Mapping[str, Any] | None
 ) -> tuple[dict[str, TableSource], pa.Table]:
     """Return the background tables and the examples of Parquet files, restricted by `where`."""
-    condition = {column: _listed(column, values) for column, values in (where or {}).items()}
+    condition = {column: pd.Series(values) for column, values in (where or {}).items()}
+    for column, listed in condition.items():
+        if listed.empty or listed.isna().any():
+            raise ValueError(f"where: the column {column!r} needs one value or more, none missing")
     used: set[str] = set()
 
     def restricted(connection: Any, path: Path, what: str) -> TableSource:
@@ -364,13 +365,12 @@ def _read_files(
         with one_line_errors(f"{what}: {str(path)!r}"):
             present = describe(connection, source.sql) if condition else {}
         tests = [
-            f"{quote_identifier(column)} IN ({', '.join(map(sql_value, values))})"
-            for column, values in condition.items()
+            f"{quote_identifier(column)} IN ({', '.join(map(sql_value, listed.tolist()))})"
+            for column, listed in condition.items()
             if column in present
         ]
         used.update(present)
-        rows = f"(SELECT * FROM {source.sql} WHERE {' AND '.join(tests)})"
-        return TableSource(rows) if tests else source
+        return TableSource(f"(SELECT * FROM {source.sql}{where_sql(tests)})") if tests else source
 
     with connect() as connection:
         examples = restricted(connection, of_examples, "examples")
@@ -383,15 +383,6 @@ def _read_files(
         with one_line_errors(f"the file of the examples, {str(of_examples)!r},"):
             rows = connection.sql(f"SELECT * FROM {examples.sql}").to_arrow_table()
     return sources, rows
-
-
-def _listed(column: str, values: Any) -> list[Any]:
-    """Return the value or values that `where` asks of a column as a list of Python's own."""
-    many = isinstance(values, Sequence) and not isinstance(values, str)
-    listed = list(values) if many or hasattr(values, "tolist") else [values]
-    if not listed or any(value is None for value in listed):
-        raise ValueError(f"where: the column {column!r} needs one value or more, got {values!r}")
-    return [value.item() if hasattr(value, "item") else value for value in listed]
 
 
 def _split_examples(
@@ -470,9 +461,12 @@ def _tied_types(
 
     A set is named after one of its declared types, or after the column that is referred to.
     """
-    given: dict[TableColumn, str | None] = {}
-    for name, types in declared.items():
-        given.update({(name, c): t for c, t in zip(columns.get(name, []), types, strict=False)})
+    given = {
+        (name, column): declared_type
+        for name, types in declared.items()
+        for column, declared_type in zip(columns.get(name, ()), types, strict=False)
+        if declared_type
+    }
     groups: dict[TableColumn, list[TableColumn]] = {}
     for first, second in keys:
         merged = [*groups.get(second, [second]), *groups.get(first, [first])]
@@ -480,14 +474,11 @@ def _tied_types(
 
     def tied_type(column: TableColumn) -> str | None:
         group = groups.get(column, [])
-        known = [given[member] for member in (column, *group) if given.get(member)]
-        return known[0] if known else ".".join(group[0]) if group else None
+        own = ".".join(group[0]) if group else None
+        return next((given[member] for member in (column, *group) if member in given), own)
 
-    found = dict(declared)
-    for name, own in columns.items():
-        if len(found.get(name, own)) != len(own):
-            continue  # the wrong number of types is refused later
-        types = [tied_type((name, column)) for column in own]
-        if any(types):
-            found[name] = types
-    return found
+    tied = {name: [tied_type((name, column)) for column in own] for name, own in columns.items()}
+    wrong = {
+        name: types for name, types in declared.items() if len(types) != len(tied.get(name, ()))
+    }
+    return {**tied, **wrong}  # what is wrong is refused later

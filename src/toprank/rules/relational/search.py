@@ -1,9 +1,8 @@
 """The search for one clause: the bottom clause of a seed example, and greedy refinement inside it.
 
-From the constants of a positive example, the modes are followed layer by layer: facts whose inputs are
-known add their outputs to what is known (saturation, as in Progol and Aleph). A literal is a candidate
-to refine a clause if some binding of the clause's variables inside these facts makes it true, so every
-clause of the search covers the example it started from.
+From the constants of a positive example the modes are followed layer by layer: facts whose inputs are known
+add their outputs to what is known (saturation, as in Progol and Aleph). Candidate literals are true of these
+facts under some binding of the clause's variables, so every clause covers the example it started from.
 """
 
 from __future__ import annotations
