@@ -1,8 +1,7 @@
 """Read CSV, Parquet and SQL with DuckDB; atomic writes.
 
-DuckDB runs in memory; SQL cannot read Python variables, and no extension is installed or loaded. Every
-query has a cursor of its own and is read to the end. Whatever is wrong with a file becomes a `TableError`
-of one line. Files are written completely or not at all.
+DuckDB runs in memory; SQL cannot read Python variables, and no extension is installed or loaded. Whatever
+is wrong with a file becomes a `TableError` of one line. Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -114,10 +113,16 @@ def read_table(
     if sql is not None:
         return _run(f"({sql.strip().rstrip(';')}\n)", None, "the query", columns)
     if str(path) == "-":
-        with _standard_input() as copy:
-            return _read_files([copy], _format_of_content(copy), "standard input", columns)
-    files = _files(os.fspath(path))  # type: ignore[arg-type]
-    return _read_files(files, _format_of_name(files[0]), str(path), columns)
+        content = sys.stdin.buffer.read()
+        if not content:
+            raise TableError("standard input is empty")
+        zipped, parquet = content.startswith(b"\x1f\x8b"), content.startswith(b"PAR1")
+        suffix = ".csv.gz" if zipped else ".parquet" if parquet else ".csv"
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / f"input{suffix}"
+            copy.write_bytes(content)
+            return _read_files([str(copy)], "standard input", columns)
+    return _read_files(_files(os.fspath(path)), str(path), columns)  # type: ignore[arg-type]
 
 
 def write_table(table: Any, path: StrPath) -> None:
@@ -153,8 +158,13 @@ def write_table(table: Any, path: StrPath) -> None:
         if file_format == "parquet":
             frame.to_parquet(temporary, index=False)
         else:
+            safe = escape_formulas(frame)
+            text = safe.select_dtypes(exclude="number").to_numpy(dtype=object)
+            # a carriage return would end a line for some readers
+            returns = any(isinstance(cell, str) and "\r" in cell for cell in text.flat)
+            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
             separator = "," if file_format == "csv" else "\t"
-            _write_text_table(escape_formulas(frame), temporary, separator)
+            safe.to_csv(temporary, index=False, sep=separator, quoting=quoting)
 
 
 def write_text(text: str, path: StrPath) -> None:
@@ -249,30 +259,9 @@ def _format_of_name(path: str) -> str:
     return found
 
 
-def _format_of_content(path: str) -> str:
-    """Return the format of a file without an extension."""
-    with open(path, "rb") as file:
-        start = file.read(4)
-    if not start:
-        raise TableError("standard input is empty")
-    return "parquet" if start == b"PAR1" else "csv"
-
-
-@contextmanager
-def _standard_input() -> Iterator[str]:
-    """Copy the standard input to a file and give its path."""
-    with tempfile.TemporaryDirectory() as folder:
-        content = sys.stdin.buffer.read()
-        suffix = ".csv.gz" if content[:2] == b"\x1f\x8b" else ""
-        copy = Path(folder) / f"input{suffix}"
-        copy.write_bytes(content)
-        yield str(copy)
-
-
-def _read_files(
-    files: list[str], file_format: str, what: str, columns: Sequence[str] | None
-) -> pd.DataFrame:
+def _read_files(files: list[str], what: str, columns: Sequence[str] | None) -> pd.DataFrame:
     """Read files of one format and refuse a table without rows."""
+    file_format = _format_of_name(files[0])
     # DuckDB expands patterns too: escape names that are plain by now
     names = [glob.escape(name) for name in files]
     table = _run(_SCANS[file_format], [names], what, columns)
@@ -289,33 +278,22 @@ def _run(
     """Select from a scan or a query; turn DuckDB's errors into one line."""
     import duckdb
 
-    connection = connect()
     try:
-        selected = "*"
-        if columns is not None:
-            query = f"DESCRIBE SELECT * FROM {source}"
-            known = [row[0] for row in connection.cursor().execute(query, parameters).fetchall()]
-            if _is_unsplit(known) and not set(columns) <= set(known):
-                raise TableError(f"{what} cannot be read: {_RAGGED}")
-            selected = ", ".join(map(quote_identifier, known_columns(columns, known, what)))
-        return connection.cursor().execute(f"SELECT {selected} FROM {source}", parameters).df()
+        with connect() as connection:
+            selected = "*"
+            if columns is not None:
+                query = f"DESCRIBE SELECT * FROM {source}"
+                known = [row[0] for row in connection.execute(query, parameters).fetchall()]
+                if _is_unsplit(known) and not set(columns) <= set(known):
+                    raise TableError(f"{what} cannot be read: {_RAGGED}")
+                selected = ", ".join(map(quote_identifier, known_columns(columns, known, what)))
+            return connection.execute(f"SELECT {selected} FROM {source}", parameters).df()
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise TableError(f"{what} cannot be read: {_reason(error)}") from error
-    finally:
-        connection.close()
 
 
 def known_columns(columns: Sequence[str], known: Sequence[str], what: str) -> list[str]:
-    """Return the columns without repetition if all are known; otherwise name similar ones.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Asked for.
-    known : sequence of str
-        The columns there are.
-    what : str
-        What has them, for the message.
+    """Return the columns without repetition if `what` has them all; otherwise name similar ones.
 
     Examples
     --------
@@ -368,16 +346,6 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
         cells = frame.iloc[:, position].astype(object)
         safe.isetitem(position, cells.map(_escape_cell, na_action="ignore").array)
     return safe
-
-
-def _write_text_table(frame: pd.DataFrame, path: Path, separator: str) -> None:
-    """Write CSV; text is quoted if it has a carriage return, which would end a line for some readers."""
-    text = frame.select_dtypes(exclude="number")
-    cells = (cell for position in range(text.shape[1]) for cell in text.iloc[:, position])
-    if any(isinstance(cell, str) and "\r" in cell for cell in cells):
-        frame.to_csv(path, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
-    else:
-        frame.to_csv(path, index=False, sep=separator)
 
 
 def _escape_cell(cell: Any) -> Any:

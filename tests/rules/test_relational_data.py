@@ -15,9 +15,8 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData
-from toprank.rules.relational.background import UNSEEN
-from toprank.rules.relational.inference import infer_modes, infer_types
-from toprank.rules.relational.schema import Predicate, common_sql_type, read_schema
+from toprank.rules.relational.background import UNSEEN, common_sql_type
+from toprank.rules.relational.schema import Predicate, infer_modes, infer_types, read_schema
 
 FRIENDS = pd.DataFrame({"a": ["ann", "bob", "ann"], "b": ["bob", "carl", "bob"]})
 SMOKES = pd.DataFrame({"person": ["bob"]})
@@ -245,8 +244,8 @@ def test_schema_files_may_lack_types_or_have_lists_as_one_argument() -> None:
         },
     }
     parts = read_schema(schema)
-    assert parts.types == {"t": ["drug"], "ring": [None] * 3, "bare": ["drug"]}
-    assert [str(mode) for mode in parts.modes] == ["bare(+)"]
+    assert parts["types"] == {"t": ["drug"], "ring": [None] * 3, "bare": ["drug"]}
+    assert [str(mode) for mode in parts["modes"]] == ["bare(+)"]
     schema["predicates"]["bare"]["argument_types"] = ["drug", "x"]
     with pytest.raises(ValueError, match="2 types are given for 1 arguments"):
         read_schema(schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import signal
 import threading
 import time
@@ -16,11 +17,14 @@ from relational_worlds import friends
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
 from toprank.rules.boosters import BoostingRound
 from toprank.rules.relational.background import Queries, TimeUpError, connect
-from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.inference import infer_modes
-from toprank.rules.relational.schema import Predicate
-from toprank.rules.relational.search import RelationalLimits, RelationalSource
+from toprank.rules.relational.schema import Predicate, infer_modes
+from toprank.rules.relational.search import (
+    MAX_REPEATED,
+    RelationalLimits,
+    RelationalSource,
+    Saturation,
+)
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 
@@ -103,7 +107,7 @@ def test_a_slow_query_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     fetch = Queries.fetch
 
     def slow(self, sql, deadline):
-        assert deadline is not None
+        assert deadline < math.inf
         return fetch(self, SLOW, deadline)
 
     monkeypatch.setattr(Queries, "fetch", slow)
@@ -136,8 +140,8 @@ def test_a_query_can_be_stopped_and_the_next_one_runs(n_threads: int) -> None:
 
 def test_closing_stops_queries_that_still_run() -> None:
     queries = Queries(connect().cursor())
-    queries._pool.submit(queries._run, SLOW)
-    queries._pool.submit(queries._run, SLOW)
+    queries._pool.submit(queries.cursor.execute, SLOW)
+    queries._pool.submit(queries.cursor.execute, SLOW)
     start = time.monotonic()
     queries.close()
     assert time.monotonic() - start < 30
@@ -163,7 +167,7 @@ def test_a_signal_in_the_middle_of_a_query_keeps_the_rounds(
             self.coverage._cache.clear()  # so that it has something to ask
         return best(self, *arguments)
 
-    def interrupted(self, sql, deadline=None):
+    def interrupted(self, sql, deadline=math.inf):
         if len(searches) == 4:
             searches.append(1)
             send_interrupt(after=0.2)

@@ -7,6 +7,7 @@ stays NULL: it equals nothing, neither a constant nor a variable, but its fact s
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -17,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,23 +27,22 @@ from toprank import tables
 from toprank.columns import as_frame, is_table
 from toprank.parallel import thread_count
 from toprank.rule import Scalar, quote_identifier, sql_value
-from toprank.rules.relational.schema import Predicate, common_sql_type, value_type
+
+if TYPE_CHECKING:
+    from toprank.rules.relational.schema import Predicate
 
 __all__ = [
     "UNSEEN",
-    "ArrowSource",
     "Background",
-    "DatabaseSource",
-    "ParquetSource",
     "Queries",
     "TableSource",
     "TimeUpError",
     "as_arrow",
-    "as_source",
+    "common_sql_type",
     "connect",
     "describe",
     "one_line_errors",
-    "parquet_source",
+    "value_type",
 ]
 
 UNSEEN = 2**31 - 2  # the code of constants that no fact holds: it joins with nothing
@@ -50,82 +50,56 @@ INTERRUPT_SECONDS = 0.05  # between attempts to stop a query: one not yet begun 
 
 
 # -- where rows are --------------------------------------------------------------------------------
-# A source is plain data without a connection, so whatever holds it can be copied and pickled. Names and
-# values of users are always quoted.
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowSource:
-    """A table in memory."""
+class TableSource:
+    """The rows of a table: what to write after FROM, and what a connection needs to know before.
 
-    table: pa.Table
+    It is plain data without a connection, so whatever holds it can be copied and pickled. Names and
+    values of users are always quoted.
+    """
 
-    def scan(self, connection: Any) -> str:
-        """Register the table with a connection; return what to write after FROM."""
-        name = f"memory_{uuid.uuid4().hex}"
-        connection.register(name, self.table)
-        return name
+    sql: str
+    table: pa.Table | None = None  # in memory, to be registered under the name `sql`
+    database: tuple[str, str] | None = None  # a file to be attached, and the name to give it
 
+    @classmethod
+    def of(cls, table: Any, what: str) -> TableSource:
+        """Take a source, a table in memory, or the path of a Parquet file or of a folder of them."""
+        if isinstance(table, (str, Path)):
+            path = Path(table)
+            files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+            if not files:
+                raise ValueError(f"{what}: there is no Parquet file in {str(path)!r}")
+            if not files[0].is_file():
+                raise ValueError(f"{what}: there is no file {str(path)!r}")
+            listed = ", ".join(sql_value(str(file.resolve())) for file in files)
+            return cls(f"read_parquet([{listed}])")
+        return table if isinstance(table, TableSource) else cls.of_arrow(as_arrow(table, what))
 
-@dataclass(frozen=True)
-class ParquetSource:
-    """Parquet files of one table; `where` keeps the rows whose columns have one of the given values."""
+    @classmethod
+    def of_arrow(cls, table: pa.Table) -> TableSource:
+        """Take an Arrow table."""
+        return cls(f"memory_{uuid.uuid4().hex}", table)
 
-    paths: tuple[str, ...]
-    where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-
-    def scan(self, connection: Any) -> str:
-        """Return what to write after FROM."""
-        rows = f"read_parquet([{', '.join(map(sql_value, self.paths))}])"
-        if not self.where:
-            return rows
-        conditions = (
-            f"{quote_identifier(column)} IN ({', '.join(sql_value(v) for v in values)})"
-            for column, values in self.where
-        )
-        return f"(SELECT * FROM {rows} WHERE {' AND '.join(conditions)})"
-
-
-@dataclass(frozen=True)
-class DatabaseSource:
-    """A table or view of a DuckDB database file, which is opened for reading only."""
-
-    path: str
-    table: str
-
-    @property
-    def catalog(self) -> str:
-        """The name under which the file is attached."""
-        return f"file_{uuid.uuid5(uuid.NAMESPACE_URL, self.path).hex}"
+    @classmethod
+    def of_database(cls, path: str, table: str) -> TableSource:
+        """Take a table or view of a DuckDB database file, which is opened for reading only."""
+        catalog = f"file_{uuid.uuid5(uuid.NAMESPACE_URL, path).hex}"
+        return cls(f"{catalog}.{quote_identifier(table)}", database=(path, catalog))
 
     def scan(self, connection: Any) -> str:
-        """Attach the file, if it is not yet, and return what to write after FROM."""
-        query = f"ATTACH IF NOT EXISTS {sql_value(self.path)} AS {self.catalog} (READ_ONLY)"
-        with one_line_errors(f"the database file {self.path!r}"):
-            connection.execute(query)
-        return f"{self.catalog}.{quote_identifier(self.table)}"
-
-
-TableSource = ArrowSource | ParquetSource | DatabaseSource
-
-
-def as_source(table: Any, what: str) -> TableSource:
-    """Return the source of a table in memory, of a Parquet file, or of a folder of Parquet files."""
-    if isinstance(table, (ArrowSource, ParquetSource, DatabaseSource)):
-        return table
-    if isinstance(table, (str, Path)):
-        return parquet_source(Path(table), what)
-    return ArrowSource(as_arrow(table, what))
-
-
-def parquet_source(path: Path, what: str) -> ParquetSource:
-    """Return the source of a Parquet file, or of all Parquet files below a folder."""
-    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise ValueError(f"{what}: there is no Parquet file in {str(path)!r}")
-    if not files[0].is_file():
-        raise ValueError(f"{what}: there is no file {str(path)!r}")
-    return ParquetSource(tuple(str(file.resolve()) for file in files))
+        """Make the rows known to a connection; return what to write after FROM."""
+        if self.table is not None:
+            connection.register(self.sql, self.table)
+        if self.database is not None:
+            path, catalog = self.database
+            with one_line_errors(f"the database file {path!r}"):
+                connection.execute(
+                    f"ATTACH IF NOT EXISTS {sql_value(path)} AS {catalog} (READ_ONLY)"
+                )
+        return self.sql
 
 
 def as_arrow(table: Any, what: str) -> pa.Table:
@@ -146,21 +120,17 @@ def as_arrow(table: Any, what: str) -> pa.Table:
             converted = pa.Table.from_pandas(frame, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
             raise ValueError(f"{what} has a column of mixed types: {error}") from None
-    _check_column_names(converted.column_names, what)
-    return converted
-
-
-def _check_column_names(names: Sequence[str], what: str) -> None:
-    """Refuse names that SQL could not tell apart."""
+    names = converted.column_names
     counts = Counter(name.lower() for name in names)
     repeated = [name for name in names if counts[name.lower()] > 1]
-    if repeated:
+    if repeated:  # SQL could not tell them apart
         raise ValueError(
             f"{what} has columns whose names differ only in case, or not at all: "
             f"{', '.join(map(repr, repeated))}; rename them"
         )
     if "" in names:
         raise ValueError(f"{what} has a column without a name; give it one")
+    return converted
 
 
 # -- connections -----------------------------------------------------------------------------------
@@ -193,6 +163,60 @@ def one_line_errors(what: str) -> Iterator[None]:
         raise ValueError(f"{what} cannot be read: {reason}") from error
 
 
+# -- values of columns -----------------------------------------------------------------------------
+
+_SQL_TYPES = {
+    "text": ("VARCHAR", "ENUM", "UUID", "CHAR", "TEXT"),
+    "boolean": ("BOOLEAN",),
+    "integer": (
+        "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
+    ),
+    "large integer": ("UBIGINT", "HUGEINT", "UHUGEINT"),
+    "float": ("FLOAT", "DOUBLE", "DECIMAL", "REAL"),
+    "date": ("DATE",),
+    "time of day": ("TIME", "TIME_NS"),
+    "timestamp": ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+    "timestamp with time zone": ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"),
+}  # fmt: skip
+_COMPARED_AS = {"integer": "BIGINT", "float": "DOUBLE", "boolean": "BOOLEAN"}  # all others as text
+
+
+def value_type(sql_type: str) -> str | None:
+    """Return what the values of an SQL type are, or None for types that cannot be arguments."""
+    if sql_type.endswith("]"):
+        return None
+    head = sql_type.split("(")[0].strip().upper()
+    return next((name for name, heads in _SQL_TYPES.items() if head in heads), None)
+
+
+def common_sql_type(name: str, columns: Sequence[tuple[str, str]]) -> str:
+    """Return the SQL type in which all columns of one argument type are compared.
+
+    `columns` holds pairs of "table.column" and an SQL type. Integers and text compare as text (17 and
+    "17" are the same constant), integers and floats as floats; any other mixture does not join.
+    """
+    first_column: dict[str, str] = {}
+    for column, sql_type in columns:
+        values = value_type(sql_type)
+        if values is None:
+            raise ValueError(
+                f"{column} holds {sql_type}, which cannot be the argument of a predicate; "
+                "turn it into text or numbers, or leave the column out"
+            )
+        first_column.setdefault(values, column)
+    if len(first_column) == 1:
+        return _COMPARED_AS.get(next(iter(first_column)), "VARCHAR")
+    if set(first_column) <= {"text", "integer", "large integer"}:
+        return "VARCHAR"
+    if set(first_column) <= {"integer", "large integer", "float"}:
+        return "DOUBLE"
+    shown = " but ".join(f"{column} holds {values}" for values, column in first_column.items())
+    raise ValueError(
+        f"the arguments of type {name!r} do not join: {shown}; give the columns different types, "
+        "or convert their values to one type"
+    )
+
+
 # -- encoded facts ---------------------------------------------------------------------------------
 
 
@@ -202,43 +226,26 @@ class ArgumentType:
 
     table: str  # (value, code) in DuckDB
     sql_type: str  # in which values are compared
-    columns: tuple[
-        tuple[str, str], ...
-    ]  # those of the type, as "table.column", with their SQL types
+    columns: tuple[tuple[str, str], ...]  # as "table.column", with their SQL types
 
 
 class Background:
-    """Facts, encoded when they are first asked for.
-
-    Parameters
-    ----------
-    sources : mapping of str to TableSource
-        Where the rows of each predicate are.
-    predicates : sequence of Predicate
-        Their columns and types.
-    """
+    """The facts of some predicates, read from their sources and encoded when they are first asked for."""
 
     def __init__(self, sources: Mapping[str, TableSource], predicates: Sequence[Predicate]) -> None:
         self.sources = dict(sources)
         self.predicates = tuple(predicates)
-        self._clear()
-
-    def _clear(self) -> None:
         self._connection: Any = None
         self._types: dict[str, ArgumentType] = {}
-        self._codes: dict[tuple[str, Any], int] = {}
+        self._codes: dict[tuple[str, type, Scalar], int] = {}
         self._values: dict[tuple[str, int], Scalar] = {}
         self._sizes: dict[int, tuple[float, tuple[float, ...]]] = {}
         self._rows: dict[int, np.ndarray] = {}
         self._indexes: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self._projections: dict[tuple[int, tuple[int, ...]], str] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"sources": self.sources, "predicates": self.predicates}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._clear()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Background, (self.sources, self.predicates)
 
     def cursor(self) -> Any:
         """Return a cursor on the encoded facts: table `fact_j` for predicate j, columns c0, c1, ..."""
@@ -249,10 +256,9 @@ class Background:
     @contextmanager
     def threads(self, n_jobs: int | None) -> Iterator[None]:
         """Let queries use as many threads as `n_jobs` stands for; their answers do not depend on it."""
-        n_threads = thread_count(n_jobs)
         cursor = self.cursor()
         before = cursor.execute("SELECT current_setting('threads')").fetchall()[0][0]
-        cursor.execute(f"SET threads = {n_threads}")
+        cursor.execute(f"SET threads = {thread_count(n_jobs)}")
         try:
             yield
         finally:
@@ -261,65 +267,47 @@ class Background:
     def _encode_facts(self) -> Any:
         """Open a connection and write the tables of constants and of facts."""
         connection = connect()
-        scans, columns = {}, {}
+        scans = {p.name: self.sources[p.name].scan(connection) for p in self.predicates}
+        columns: dict[str, list[tuple[str, str, str]]] = {}
         for predicate in self.predicates:
-            scans[predicate.name] = self.sources[predicate.name].scan(connection)
-            columns[predicate.name] = describe(connection, scans[predicate.name])
-        self._types = self._argument_types(columns)
-        for name in self._types:
-            connection.execute(self._constants_sql(name, scans))
+            sql_types = describe(connection, scans[predicate.name])
+            for column, name in zip(predicate.columns, predicate.types, strict=True):
+                found = (predicate.name, column, sql_types[column])
+                columns.setdefault(name, []).append(found)
+        for k, (name, of_type) in enumerate(columns.items()):
+            listed = tuple((f"{table}.{column}", sql_type) for table, column, sql_type in of_type)
+            known = ArgumentType(f"type_{k}", common_sql_type(name, listed), listed)
+            values = " UNION ALL ".join(
+                f"SELECT {_cell(column, known.sql_type)} AS value FROM {scans[table]}"
+                for table, column, _ in of_type
+            )
+            connection.execute(
+                f"CREATE TABLE {known.table} AS SELECT value, "
+                "CAST(row_number() OVER (ORDER BY value) - 1 AS INTEGER) AS code "
+                f"FROM (SELECT DISTINCT value FROM ({values})) WHERE value IS NOT NULL"
+            )
+            self._types[name] = known
         for j, predicate in enumerate(self.predicates):
-            connection.execute(self._facts_sql(j, scans[predicate.name]))
-            counts = "".join(f", approx_count_distinct(c{p})" for p in range(predicate.arity))
-            row = connection.execute(f"SELECT count(*){counts} FROM fact_{j}").fetchone()
-            n_facts, *distinct = (max(float(count), 1.0) for count in row)
-            self._sizes[j] = n_facts, tuple(min(count, n_facts) for count in distinct)
+            self._write_facts(connection, j, scans[predicate.name])
         return connection
 
-    def _argument_types(
-        self, sql_types: Mapping[str, Mapping[str, str]]
-    ) -> dict[str, ArgumentType]:
-        """Return the argument types, from the SQL types of each predicate's columns."""
-        columns: dict[str, list[tuple[str, str]]] = {}
-        for predicate in self.predicates:
-            for column, name in zip(predicate.columns, predicate.types, strict=True):
-                sql_type = sql_types[predicate.name][column]
-                columns.setdefault(name, []).append((f"{predicate.name}.{column}", sql_type))
-        return {
-            name: ArgumentType(f"type_{k}", common_sql_type(name, found), tuple(found))
-            for k, (name, found) in enumerate(columns.items())
-        }
-
-    def _constants_sql(self, name: str, scans: Mapping[str, str]) -> str:
-        """Return SQL that numbers the distinct values of a type."""
-        argument_type = self._types[name]
-        parts = [
-            f"SELECT {_cell(column, argument_type.sql_type)} AS value FROM {scans[predicate.name]}"
-            for predicate in self.predicates
-            for column, of_column in zip(predicate.columns, predicate.types, strict=True)
-            if of_column == name
-        ]
-        return (
-            f"CREATE TABLE {argument_type.table} AS SELECT value, "
-            "CAST(row_number() OVER (ORDER BY value) - 1 AS INTEGER) AS code FROM "
-            f"(SELECT DISTINCT value FROM ({' UNION ALL '.join(parts)})) WHERE value IS NOT NULL"
-        )
-
-    def _facts_sql(self, j: int, scan: str) -> str:
-        """Return SQL that writes the distinct facts of a predicate in codes."""
+    def _write_facts(self, connection: Any, j: int, scan: str) -> None:
+        """Write the distinct facts of a predicate in codes, and count them."""
         predicate = self.predicates[j]
-        codes, joins = [], []
+        codes, joins, counts = [], [], ["count(*)"]
         for p, (column, name) in enumerate(zip(predicate.columns, predicate.types, strict=True)):
-            argument_type = self._types[name]
+            known = self._types[name]
             codes.append(f"d{p}.code AS c{p}")
-            joins.append(
-                f"LEFT JOIN {argument_type.table} AS d{p} "
-                f"ON d{p}.value = {_cell(column, argument_type.sql_type, table='s')}"
-            )
-        return (
+            cell = _cell(column, known.sql_type, table="s")
+            joins.append(f"LEFT JOIN {known.table} AS d{p} ON d{p}.value = {cell}")
+            counts.append(f"approx_count_distinct(c{p})")
+        connection.execute(
             f"CREATE TABLE fact_{j} AS SELECT DISTINCT {', '.join(codes)} "
             f"FROM {scan} AS s {' '.join(joins)} ORDER BY ALL"
         )
+        row = connection.execute(f"SELECT {', '.join(counts)} FROM fact_{j}").fetchone()
+        n_facts, *distinct = (max(float(count), 1.0) for count in row)
+        self._sizes[j] = n_facts, tuple(min(count, n_facts) for count in distinct)
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -355,30 +343,25 @@ class Background:
         """
         key = (j, tuple(columns))
         if key not in self._projections:
-            self._projections[key] = self._project(j, key[1])
+            facts, table = f"fact_{j}", f"fact_{j}_{'_'.join(map(str, columns))}"
+            if len(columns) < self.predicates[j].arity:
+                cursor = self.cursor()
+                listed = ", ".join(f"c{p}" for p in columns) or "1 AS holds"
+                cursor.execute(
+                    f"CREATE TABLE {table} AS SELECT DISTINCT {listed} FROM {facts} ORDER BY ALL"
+                )
+                (n_projected,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
+                (n_facts,) = cursor.execute(f"SELECT count(*) FROM {facts}").fetchone()
+                if n_projected < n_facts or not columns:
+                    facts = table
+                else:
+                    cursor.execute(f"DROP TABLE {table}")
+            self._projections[key] = facts
         return self._projections[key]
 
     def is_key(self, j: int, columns: Sequence[int]) -> bool:
         """Return whether no two facts of a predicate agree in these columns."""
         return self.projection(j, columns) == f"fact_{j}"
-
-    def _project(self, j: int, columns: tuple[int, ...]) -> str:
-        facts = f"fact_{j}"
-        if len(columns) == self.predicates[j].arity:
-            return facts
-        cursor, table = self.cursor(), f"fact_{j}_{'_'.join(map(str, columns))}"
-        listed = ", ".join(f"c{p}" for p in columns) or "1 AS holds"
-        cursor.execute(
-            f"CREATE TABLE {table} AS SELECT DISTINCT {listed} FROM {facts} ORDER BY ALL"
-        )
-        sizes = cursor.execute(
-            f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM {facts})"
-        )
-        n_projected, n_facts = sizes.fetchone()
-        if n_projected < n_facts or not columns:
-            return table
-        cursor.execute(f"DROP TABLE {table}")
-        return facts
 
     # -- constants --------------------------------------------------------------------------------
 
@@ -388,7 +371,7 @@ class Background:
         numbered = table.rename_columns([f"a{k}" for k in range(len(types))])
         numbered = numbered.append_column("row", pa.array(np.arange(table.num_rows)))
         cursor = self.cursor()
-        scan = ArrowSource(numbered).scan(cursor)
+        scan = TableSource.of_arrow(numbered).scan(cursor)
         sql_types = describe(cursor, scan)
         for k, (column, name) in enumerate(zip(table.column_names, types, strict=True)):
             given = (f"examples.{column}", sql_types[f"a{k}"])
@@ -406,42 +389,30 @@ class Background:
         return codes
 
     def text_types(self, table: pa.Table, types: Sequence[str]) -> tuple[str, ...]:
-        """Return the types that hold text in some columns and numbers in others, and compare as text.
-
-        `table` holds examples whose columns have the given types.
-        """
+        """Return the types that compare as text although some columns, or examples, hold numbers."""
         cursor = self.cursor()
-        scan = ArrowSource(table).scan(cursor)
-        of_examples = list(zip(types, describe(cursor, scan).values(), strict=True))
+        scan = TableSource.of_arrow(table).scan(cursor)
+        found = {n: {value_type(t) for _, t in known.columns} for n, known in self._types.items()}
+        for name, sql_type in zip(types, describe(cursor, scan).values(), strict=True):
+            found.get(name, set()).add(value_type(sql_type))
         cursor.unregister(scan)
-        mixed = []
-        for name, argument_type in self._types.items():
-            sql_types = [sql_type for _, sql_type in argument_type.columns]
-            sql_types += [sql_type for given, sql_type in of_examples if given == name]
-            values = {value_type(sql_type) for sql_type in sql_types}
-            if "text" in values and len(values) > 1:
-                mixed.append(name)
-        return tuple(mixed)
+        return tuple(n for n, values in found.items() if "text" in values and len(values) > 1)
 
     def code(self, name: str, value: Scalar) -> int:
         """Return the code of one constant of a type; `UNSEEN` when no fact has it."""
-        key = (name, (type(value), value))
+        key = (name, type(value), value)
         if key not in self._codes:
-            self._codes[key] = self._look_up(name, value)
+            cursor, row = self.cursor(), None
+            if name in self._types:
+                known = self._types[name]
+                compared = _compared_as(value, known.sql_type)
+                row = cursor.execute(
+                    f"SELECT code FROM {known.table} "
+                    f"WHERE CAST(value AS {compared}) = TRY_CAST($1 AS {compared})",
+                    [value],
+                ).fetchone()
+            self._codes[key] = UNSEEN if row is None else int(row[0])
         return self._codes[key]
-
-    def _look_up(self, name: str, value: Scalar) -> int:
-        cursor = self.cursor()
-        if name not in self._types:
-            return UNSEEN
-        argument_type = self._types[name]
-        compared = _compared_as(value, argument_type.sql_type)
-        row = cursor.execute(
-            f"SELECT code FROM {argument_type.table} "
-            f"WHERE CAST(value AS {compared}) = TRY_CAST($1 AS {compared})",
-            [value],
-        ).fetchone()
-        return UNSEEN if row is None else int(row[0])
 
     def value(self, name: str, code: int) -> Scalar:
         """Return the constant of a type that has this code."""
@@ -480,17 +451,6 @@ class Queries:
 
     DuckDB knows no deadlines, and with several threads it may not react to Ctrl-C before a query has
     ended: the query runs in another thread while the caller waits and checks.
-
-    Parameters
-    ----------
-    cursor : DuckDB cursor
-
-    Examples
-    --------
-    >>> queries = Queries(connect().cursor())
-    >>> queries.fetch("SELECT 1 + 1 AS two")["two"].tolist()
-    [2]
-    >>> queries.close()
     """
 
     def __init__(self, cursor: Any) -> None:
@@ -502,18 +462,18 @@ class Queries:
         self._stop()
         self._pool.shutdown()
 
-    def fetch(self, sql: str, deadline: float | None = None) -> dict[str, Any]:
+    def fetch(self, sql: str, deadline: float = math.inf) -> dict[str, Any]:
         """Run a query and return its columns as arrays.
 
         Past the deadline (on the clock of `time.monotonic`) it is stopped and `TimeUpError` raised.
         """
-        if _is_past(deadline):
+        if time.monotonic() >= deadline:
             raise TimeUpError
         try:
-            running = self._pool.submit(self._run, sql)
+            running = self._pool.submit(lambda: self.cursor.execute(sql).fetchnumpy())
             # in short waits: where signal handlers restart system calls, as Polars' do, Ctrl-C would
             # not end a wait without a limit
-            while not wait([running], INTERRUPT_SECONDS).done and not _is_past(deadline):
+            while not wait([running], INTERRUPT_SECONDS).done and time.monotonic() < deadline:
                 pass
         except BaseException:  # Ctrl-C, for one: the query may run or wait to run
             self._stop()
@@ -523,15 +483,8 @@ class Queries:
             raise TimeUpError
         return running.result()
 
-    def _run(self, sql: str) -> dict[str, Any]:
-        return self.cursor.execute(sql).fetchnumpy()
-
     def _stop(self) -> None:
         """Interrupt until the thread has worked through its tasks: a query not yet begun ignores it."""
         last = self._pool.submit(int)
         while not wait([last], INTERRUPT_SECONDS).done:
             self.cursor.interrupt()
-
-
-def _is_past(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline

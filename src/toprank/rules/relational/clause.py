@@ -1,9 +1,8 @@
 """Clauses: conjunctions of atoms over background predicates, as text, as SQL and in integer codes.
 
-A clause is plain data; it is never parsed from a string. It covers an example when some binding of its
-variables makes every atom of its body a fact. The search and its queries work on bodies in codes: a term
-that is 0 or above is a variable (the head's arguments are 0, 1, ..., further ones follow in the order in
-which they were introduced), a term below 0 is the constant of code `-term - 1`.
+A clause covers an example when some binding of its variables makes every atom of its body a fact. In codes,
+a term of 0 or above is a variable (the head's arguments are 0, 1, ..., others follow as they are introduced),
+a term below 0 the constant of code `-term - 1`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toprank.rule import Scalar, quote_identifier, sql_value
 from toprank.rules.relational.background import Background
@@ -31,7 +30,9 @@ __all__ = [
     "connected",
     "decode",
     "encode",
+    "unify",
     "variable_name",
+    "where_sql",
 ]
 
 _PLAIN_NAME = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
@@ -172,10 +173,13 @@ class Clause:
         """
         if not self.body:
             return "TRUE"
-        cell_of: dict[Term, str] = {}
-        tables, conditions = [], []
+        prefix = "t"
+        while examples.lower().startswith(prefix):  # an alias would hide the table of examples
+            prefix += "t"
+        tables: list[str] = []
+        cells: list[tuple[Any, str]] = []
         for k, atom in enumerate((self.head, *self.body)):
-            alias = quote_identifier(_alias(k - 1, examples) if k else examples)
+            alias = quote_identifier(f"{prefix}{k - 1}" if k else examples)
             if k:
                 tables.append(f"{quote_identifier(atom.predicate)} AS {alias}")
             for term, column in zip(atom.terms, _columns_of(atom, columns), strict=True):
@@ -183,33 +187,39 @@ class Clause:
                 if (atom.predicate, column) in as_text:
                     cell = f"CAST({cell} AS VARCHAR)"
                 if isinstance(term, Constant):
-                    conditions.append(f"{cell} = {sql_value(term.value)}")
-                elif term in cell_of:
-                    conditions.append(f"{cell} = {cell_of[term]}")
+                    cells += [(cell, sql_value(term.value)), (cell, cell)]
                 else:
-                    cell_of[term] = cell
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"EXISTS (SELECT 1 FROM {', '.join(tables)}{where})"
+                    cells.append((term, cell))
+        _, conditions = unify(cells)
+        return f"EXISTS (SELECT 1 FROM {', '.join(tables)}{where_sql(conditions)})"
 
 
 def variable_name(index: int) -> str:
-    """Return the name of variable number `index`: A, B, ..., Z, A1, B1, ...
-
-    Examples
-    --------
-    >>> variable_name(0), variable_name(25), variable_name(26)
-    ('A', 'Z', 'A1')
-    """
+    """Return the name of variable number `index`: A, B, ..., Z, A1, B1, ..."""
     letter, cycle = chr(ord("A") + index % 26), index // 26
     return f"{letter}{cycle}" if cycle else letter
 
 
-def _alias(index: int, examples: str) -> str:
-    """Return the alias of an atom's table; never the name of the table of examples, which it would hide."""
-    prefix = "t"
-    while examples.lower().startswith(prefix):
-        prefix += "t"
-    return f"{prefix}{index}"
+def unify(cells: Iterable[tuple[Any, str]]) -> tuple[dict[Any, str], list[str]]:
+    """Return SQL of the first cell of each term, and the conditions that its other cells equal it.
+
+    Examples
+    --------
+    >>> unify([("A", "s.x"), ("B", "s.y"), ("A", "t.x")])
+    ({'A': 's.x', 'B': 's.y'}, ['t.x = s.x'])
+    """
+    first: dict[Any, str] = {}
+    conditions = []
+    for term, cell in cells:
+        if term in first:
+            conditions.append(f"{cell} = {first[term]}")
+        first.setdefault(term, cell)
+    return first, conditions
+
+
+def where_sql(conditions: Sequence[str]) -> str:
+    """Return a WHERE clause, or nothing."""
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _columns_of(atom: Atom, columns: Mapping[str, Sequence[str]]) -> Sequence[str]:
@@ -268,17 +278,7 @@ def connected(body: Sequence[CodedAtom], variables: Iterable[int], n_heads: int)
 
 
 def components(body: Sequence[CodedAtom], n_heads: int) -> list[Body]:
-    """Split a body into parts that share no inner variable.
-
-    Given the head's arguments the parts are independent: a clause covers an example exactly if each of
-    its parts does.
-
-    Examples
-    --------
-    >>> p, q = CodedAtom(0, (0, 1)), CodedAtom(1, (1,))
-    >>> components([p, CodedAtom(1, (0,)), q], n_heads=1) == [(p, q), (CodedAtom(1, (0,)),)]
-    True
-    """
+    """Split a body into parts that share no inner variable: a clause covers what all of them cover."""
     parts: list[Body] = []
     seen: set[CodedAtom] = set()
     for atom in body:
@@ -312,12 +312,10 @@ def decode(body: Sequence[CodedAtom], schema: Schema, background: Background) ->
     atoms = []
     for atom in canonical(body, schema.target.arity):
         predicate = schema.predicates[atom.predicate]
-        terms: list[Term] = []
-        for term, name in zip(atom.terms, predicate.types, strict=True):
-            if term >= 0:
-                terms.append(Variable(variable_name(term)))
-            else:
-                terms.append(Constant(background.value(name, -term - 1)))
+        terms = (
+            Variable(variable_name(t)) if t >= 0 else Constant(background.value(name, -t - 1))
+            for t, name in zip(atom.terms, predicate.types, strict=True)
+        )
         atoms.append(Atom(predicate.name, tuple(terms)))
     head = tuple(Variable(variable_name(k)) for k in range(schema.target.arity))
     return Clause(Atom(schema.target.name, head), tuple(atoms))
@@ -336,11 +334,7 @@ def encode(clause: Clause, schema: Schema, background: Background) -> Body:
     for atom in clause.body:
         index = schema.index(atom.predicate)
         predicate = schema.predicates[index]
-        if len(atom.terms) != predicate.arity:
-            raise ValueError(
-                f"{atom} has {len(atom.terms)} arguments, the table of {atom.predicate!r} "
-                f"has {predicate.arity} columns"
-            )
+        _columns_of(atom, schema.columns)  # as many as the atom has terms
         terms = []
         for term, name in zip(atom.terms, predicate.types, strict=True):
             if isinstance(term, Constant):

@@ -1,15 +1,9 @@
 """Which examples a clause covers, for all candidate literals of a step at once.
 
 Parts of a clause that share no inner variable are independent given the head's arguments, so coverage is
-kept part by part, as a set over the *distinct* values of the head's arguments that occur in the part: a
-part about the person A is joined once for each person, not once for each example. Adding a literal
-changes only the part it is connected with. All literals on the same variables are answered by one query.
-
-In the SQL of a part, inner variables are projected out one by one. Each is eliminated by joining only the
-relations that have it and keeping the distinct rows of the others (bucket elimination; for acyclic parts
-this is Yannakakis' semi-join program), so intermediate results stay far below the full join. Columns that
-nothing asks for are projected away beforehand. Parts that differ in one literal are joined together: the
-candidate literals are one more relation, whose column `l` is the number of the literal.
+kept part by part, over the *distinct* values of the head's arguments in the part. Adding a literal changes
+only the part it is connected with, and all literals on the same variables are answered by one query: they
+are one more relation of its join, whose column `l` is the number of the literal.
 """
 
 from __future__ import annotations
@@ -26,7 +20,15 @@ import pyarrow as pa
 from numba import njit
 
 from toprank.rules.relational.background import Background, Queries
-from toprank.rules.relational.clause import Body, CodedAtom, canonical, components, connected
+from toprank.rules.relational.clause import (
+    Body,
+    CodedAtom,
+    canonical,
+    components,
+    connected,
+    unify,
+    where_sql,
+)
 
 __all__ = ["Coverage", "HeadSet", "Heads"]
 
@@ -44,65 +46,20 @@ class Heads:
     size: int  # how many distinct values there are
     number: np.ndarray  # of each example's values; -1 where an argument is in no fact at all
     lookup: np.ndarray  # from what a query returns to that number
-    table: str | None = (
-        None  # (h, v0, v1, ...) for queries to join with, if there are two arguments
-    )
-
-    @classmethod
-    def of_one(cls, argument: int, codes: np.ndarray) -> Heads:
-        """Number the distinct values of one argument in the order of their codes."""
-        known = codes >= 0
-        present = np.zeros(int(codes.max(initial=-1)) + 1, dtype=bool)
-        present[codes[known]] = True
-        lookup = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
-        number = np.full(len(codes), -1, dtype=np.int32)
-        number[known] = lookup[codes[known]]
-        return cls((argument,), int(present.sum()), number, lookup)
-
-    @classmethod
-    def of_several(
-        cls, arguments: tuple[int, ...], codes: np.ndarray, cursor: Any, table: str
-    ) -> Heads:
-        """Number the distinct values of several arguments and write them to a table."""
-        known = (codes >= 0).all(axis=1)
-        groups = pd.DataFrame(codes[known]).groupby(list(range(len(arguments))), sort=True)
-        number = np.full(len(codes), -1, dtype=np.int32)
-        number[known] = groups.ngroup()
-        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
-        every = np.arange(len(distinct), dtype=np.int32)
-        rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
-        cursor.register(f"new_{table}", pa.table(rows))
-        cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
-        cursor.unregister(f"new_{table}")
-        return cls(arguments, len(distinct), number, every, table)
+    table: str | None = None  # (h, v0, v1, ...) to join with, if there are several arguments
 
 
-@dataclass(frozen=True, eq=False)
-class HeadSet:
+class HeadSet(NamedTuple):
     """A set of values of some of the head's arguments, as bits over `Heads`."""
 
     arguments: tuple[int, ...]
     bits: np.ndarray
 
 
-class Connection(NamedTuple):
-    """How a literal is connected with a clause."""
-
-    bound: tuple[int, ...]  # the variables they share
-    part: Body  # the atoms of the clause that these variables belong to
-    key: Body  # of the part with the literal, in the cache
-
-
 class Coverage:
-    """Answers which of a fixed list of examples are covered.
+    """Answers which of a fixed list of examples, given by the codes of their arguments, are covered.
 
-    Parameters
-    ----------
-    background : Background
-    codes : int32 ndarray of shape (n_examples, n_heads)
-        Codes of the examples' arguments.
-    cache_bytes : int
-        Memory for sets that may be asked for again.
+    Sets that may be asked for again are kept in `cache_bytes` of memory.
     """
 
     def __init__(
@@ -114,13 +71,16 @@ class Coverage:
         self.cursor: Any = background.cursor()
         self.queries = Queries(self.cursor)
         self.n_queries = 0
-        self.deadline: float | None = None  # on the clock of time.monotonic
+        self.deadline = math.inf  # on the clock of time.monotonic
         self._heads: dict[tuple[int, ...], Heads] = {}
         self._cache: OrderedDict[Body, HeadSet] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._cached_bytes = 0
 
-    def close(self) -> None:
+    def __enter__(self) -> Coverage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Drop the tables of this list of examples."""
         self.queries.close()
         for heads in self._heads.values():
@@ -129,24 +89,32 @@ class Coverage:
         self._heads.clear()
         self._cache.clear()
 
-    def __enter__(self) -> Coverage:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def heads(self, arguments: tuple[int, ...]) -> Heads:
-        """Return the distinct values of some arguments of the head."""
-        if arguments not in self._heads:
-            if not arguments:
-                heads = Heads((), 1, np.zeros(len(self.codes), np.int32), np.zeros(1, np.int32))
-            elif len(arguments) == 1:
-                heads = Heads.of_one(arguments[0], self.codes[:, arguments[0]])
-            else:
-                table = f"heads_{id(self)}_{'_'.join(map(str, arguments))}"
-                columns = self.codes[:, list(arguments)]
-                heads = Heads.of_several(arguments, columns, self.cursor, table)
-            self._heads[arguments] = heads
+        """Number the distinct values of some arguments; write those of several to a table."""
+        if arguments in self._heads:
+            return self._heads[arguments]
+        if not arguments:
+            number, every = np.zeros(len(self.codes), np.int32), np.zeros(1, np.int32)
+            self._heads[()] = Heads((), 1, number, every)
+            return self._heads[()]
+        columns = self.codes[:, list(arguments)]
+        known = (columns >= 0).all(axis=1)
+        groups = pd.DataFrame(columns[known]).groupby(list(range(len(arguments))), sort=True)
+        number = np.full(len(columns), -1, dtype=np.int32)
+        number[known] = groups.ngroup()
+        distinct = groups.size().index.to_frame().to_numpy(dtype=np.int32)
+        lookup = every = np.arange(len(distinct), dtype=np.int32)
+        table = None
+        if len(arguments) == 1:
+            lookup = np.full(int(distinct.max(initial=-1)) + 1, -1, dtype=np.int32)
+            lookup[distinct[:, 0]] = every
+        else:
+            table = f"heads_{id(self)}_{'_'.join(map(str, arguments))}"
+            rows = {"h": every, **{f"v{a}": distinct[:, k] for k, a in enumerate(arguments)}}
+            self.cursor.register(f"new_{table}", pa.table(rows))
+            self.cursor.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM new_{table}")
+            self.cursor.unregister(f"new_{table}")
+        self._heads[arguments] = Heads(arguments, len(distinct), number, lookup, table)
         return self._heads[arguments]
 
     # -- sets of heads ----------------------------------------------------------------------------
@@ -156,43 +124,44 @@ class Coverage:
     ) -> list[HeadSet]:
         """Return, for each literal, what it covers together with the part of `body` it is connected with.
 
-        Parameters
-        ----------
-        body : sequence of CodedAtom
-            The clause so far.
-        literals : sequence of CodedAtom
-            Candidates; variables that neither the head nor the body has are new.
-
-        Returns
-        -------
-        sets : list of HeadSet
-            The clause with the literal covers what the clause covers and this set holds.
+        The clause with the literal covers what the clause covers and this set holds. Variables that
+        neither the head nor the body has are new.
         """
-        connections = [self._connection(body, literal) for literal in literals]
-        found = [self._cached(connection.key) for connection in connections]
-        groups: dict[tuple[tuple[int, ...], Body], list[int]] = {}
-        for k, connection in enumerate(connections):
+        found: list[HeadSet | None] = []
+        groups: dict[tuple[tuple[int, ...], Body], list[tuple[int, Body]]] = {}
+        for k, literal in enumerate(literals):
+            bound, part, key = self._connection(body, literal)
+            found.append(self._cached(key))
             if found[k] is None:
-                groups.setdefault((connection.bound, connection.part), []).append(k)
+                groups.setdefault((bound, part), []).append((k, key))
         for (bound, part), members in groups.items():
-            sets = self._query(part, bound, [literals[k] for k in members])
-            for k, head_set in zip(members, sets, strict=True):
-                found[k] = head_set
-                self._remember(connections[k].key, head_set)
+            sets = self._query(part, bound, [literals[k] for k, _ in members])
+            for (k, key), head_set in zip(members, sets, strict=True):
+                found[k] = self._cache[key] = head_set
+                self._cached_bytes += head_set.bits.nbytes
+                while self._cached_bytes > self._cache_bytes and len(self._cache) > 1:
+                    self._cached_bytes -= self._cache.popitem(last=False)[1].bits.nbytes
         return [head_set for head_set in found if head_set is not None]
 
     def cached_literals(
         self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
     ) -> list[HeadSet | None]:
         """Return the sets that are known without a query, None for the others."""
-        return [self._cached(self._connection(body, literal).key) for literal in literals]
+        return [self._cached(self._connection(body, literal)[2]) for literal in literals]
 
-    def _connection(self, body: Sequence[CodedAtom], literal: CodedAtom) -> Connection:
-        """Return how a literal is connected with a clause."""
+    def _cached(self, key: Body) -> HeadSet | None:
+        if key in self._cache:
+            self._cache.move_to_end(key)
+        return self._cache.get(key)
+
+    def _connection(
+        self, body: Sequence[CodedAtom], literal: CodedAtom
+    ) -> tuple[tuple[int, ...], Body, Body]:
+        """Return a literal's variables that a clause has, the atoms these belong to, and a cache key."""
         in_body = {v for atom in body for v in atom.terms}
         bound = tuple(sorted(v for v in literal.variables if v < self.n_heads or v in in_body))
         part = connected(body, bound, self.n_heads)
-        return Connection(bound, part, canonical([*part, literal], self.n_heads))
+        return bound, part, canonical([*part, literal], self.n_heads)
 
     def _query(
         self, part: Body, bound: tuple[int, ...], literals: Sequence[CodedAtom]
@@ -208,21 +177,13 @@ class Coverage:
             rows = self.queries.fetch(sql, self.deadline)
             self.n_queries += 1
             bits = np.zeros((len(asked), (heads.size + 63) // 64), dtype=np.uint64)
-            set_bits(bits, _as_int32(rows[LITERAL]), _as_int32(rows["h"]), heads.lookup)
+            numbers, found = (
+                np.ascontiguousarray(np.ma.getdata(rows[name]), dtype=np.int32)
+                for name in (LITERAL, "h")
+            )
+            set_bits(bits, numbers, found, heads.lookup)
             sets += [HeadSet(heads.arguments, row.copy()) for row in bits]
         return sets
-
-    def _cached(self, key: Body) -> HeadSet | None:
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key]
-        return None
-
-    def _remember(self, key: Body, head_set: HeadSet) -> None:
-        self._cache[key] = head_set
-        self._cached_bytes += head_set.bits.nbytes
-        while self._cached_bytes > self._cache_bytes and len(self._cache) > 1:
-            self._cached_bytes -= self._cache.popitem(last=False)[1].bits.nbytes
 
     # -- examples ---------------------------------------------------------------------------------
 
@@ -240,7 +201,7 @@ class Coverage:
         weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of the covered positives, and negatives, that are in each set."""
-        sums = np.zeros((len(sets), 2))
+        sums = np.zeros((2, len(sets)))
         grouped: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {}
         for k, head_set in enumerate(sets):
             if head_set.arguments not in grouped:
@@ -249,19 +210,15 @@ class Coverage:
                     heads.number, covered, positive, weights, heads.size
                 )
             head_weights, present = grouped[head_set.arguments]
-            sums[k] = sum_bits(head_set.bits, present, head_weights)
-        return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
+            sums[:, k] = sum_bits(head_set.bits, present, head_weights)
+        return sums[0], sums[1]
 
     def mask(self, body: Body) -> np.ndarray:
         """Return the examples that a clause covers."""
-        common: dict[tuple[int, ...], np.ndarray] = {}
+        covered = np.ones(len(self.codes), dtype=bool)
         for part in components(body, self.n_heads):
             (head_set,) = self.cover_literals(part[:-1], part[-1:])
-            known = common.get(head_set.arguments, head_set.bits)
-            common[head_set.arguments] = known & head_set.bits
-        covered = np.ones(len(self.codes), dtype=bool)
-        for arguments, bits in common.items():
-            test_bits(bits, self.heads(arguments).number, covered)
+            covered = self.narrow(covered, head_set)
         return covered
 
     def prepare(self, bodies: Sequence[Body]) -> None:
@@ -273,11 +230,6 @@ class Coverage:
                 by_start.setdefault(tuple(start), {})[end] = None
         for first, ends in by_start.items():
             self.cover_literals(first, list(ends))
-
-
-def _as_int32(column: Any) -> np.ndarray:
-    """Return a result column as a contiguous int32 array."""
-    return np.ascontiguousarray(np.ma.getdata(column), dtype=np.int32)
 
 
 # -- SQL of joins ----------------------------------------------------------------------------------
@@ -322,7 +274,7 @@ def _cover_sql(
 
 
 def atom_relation(atom: CodedAtom, wanted: Collection[int], facts: Background) -> Relation:
-    """Return the facts of an atom, projected to its constants and to the wanted ones of its variables."""
+    """Return an atom's facts, projected to its constants and the wanted ones of its variables."""
     used = [p for p, t in enumerate(atom.terms) if t < 0 or t in wanted]
     variables = [p for p in used if atom.terms[p] >= 0]
     size, distinct = estimate(atom, used, facts)
@@ -378,49 +330,37 @@ def _pattern_sql(
     pattern: CodedAtom, rows: Sequence[tuple[int, ...]], bound: Sequence[int], table: str
 ) -> str:
     """Return one scan for all literals that differ in their constants only."""
-    cell_of: dict[int, str] = {}
-    conditions, n_constants = [], 0
-    for p, term in enumerate(pattern.terms):
-        if term < 0:
-            conditions.append(f"f.c{p} = k.k{n_constants}")
-            n_constants += 1
-        elif term in cell_of:
-            conditions.append(f"f.c{p} = {cell_of[term]}")
-        else:
-            cell_of[term] = f"f.c{p}"
-    source = f"{table} AS f"
-    number = "k.l" if n_constants else str(rows[0][0])
-    if n_constants:
+    constants = [p for p, term in enumerate(pattern.terms) if term < 0]
+    cell_of, conditions = unify((t, f"f.c{p}") for p, t in enumerate(pattern.terms) if t >= 0)
+    conditions += [f"f.c{p} = k.c{p}" for p in constants]
+    source, number = f"{table} AS f", str(rows[0][0])
+    if constants:
         listed = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in rows)
-        names = ", ".join(["l", *(f"k{i}" for i in range(n_constants))])
-        source += f", (VALUES {listed}) AS k({names})"
+        names = ", ".join(["l", *(f"c{p}" for p in constants)])
+        source, number = f"{source}, (VALUES {listed}) AS k({names})", "k.l"
     values = "".join(f", {cell_of[v]} AS v{v}" for v in bound)
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {number} AS l{values} FROM {source}{where}"
+    return f"SELECT {number} AS l{values} FROM {source}{where_sql(conditions)}"
 
 
 def join_sql(relations: Sequence[Relation], output: Sequence[str], *, distinct: bool) -> str:
     """Return SQL that joins relations on their common variables and keeps some of them."""
-    cell_of: dict[str, str] = {}
-    tables, conditions = [], []
-    for k, relation in enumerate(relations):
-        tables.append(f"{relation.sql} AS t{k}")
-        conditions += [f"t{k}.{condition}" for condition in relation.conditions]
-        for column, variable in zip(relation.columns, relation.variables, strict=True):
-            cell = f"t{k}.{column}"
-            if variable in cell_of:
-                conditions.append(f"{cell} = {cell_of[variable]}")
-            else:
-                cell_of[variable] = cell
+    tables = ", ".join(f"{relation.sql} AS t{k}" for k, relation in enumerate(relations))
+    cell_of, conditions = unify(
+        (variable, f"t{k}.{column}")
+        for k, relation in enumerate(relations)
+        for column, variable in zip(relation.columns, relation.variables, strict=True)
+    )
+    conditions += [f"t{k}.{test}" for k, r in enumerate(relations) for test in r.conditions]
     kept = ", ".join(f"{cell_of[name]} AS {name}" for name in output) or "1 AS holds"
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {'DISTINCT ' if distinct else ''}{kept} FROM {', '.join(tables)}{where}"
+    selected = f"DISTINCT {kept}" if distinct else kept
+    return f"SELECT {selected} FROM {tables}{where_sql(conditions)}"
 
 
 def eliminate(relations: Sequence[Relation], keep: Collection[str]) -> list[Relation]:
-    """Project out every variable that is not kept.
+    """Project out every variable that is not kept, that of the smallest join first.
 
-    The variable with the smallest join goes first; of several, the one whose join has the fewest columns.
+    Bucket elimination: only the relations that have the variable are joined, and the distinct rows of
+    their other columns kept (for acyclic parts this is Yannakakis' semi-join program).
     Where only the last join would be left, its relations are returned: their join may repeat rows.
     """
     remaining = list(relations)
@@ -443,11 +383,7 @@ def eliminate(relations: Sequence[Relation], keep: Collection[str]) -> list[Rela
 
 
 def join_size(relations: Sequence[Relation]) -> float:
-    """Return the usual estimate of the number of rows of a join.
-
-    It is the product of the sizes, divided, for each common variable, by all but the smallest of its numbers
-    of distinct values.
-    """
+    """Estimate the rows of a join: prod of sizes / prod of all but each variable's least distinct count."""
     size = math.prod(relation.size for relation in relations)
     for counts in _distinct_values(relations).values():
         size /= math.prod(sorted(counts)[1:])
@@ -486,10 +422,7 @@ for _power in range(64):
 
 @njit(cache=True, nogil=True)
 def set_bits(bits, rows, values, lookup):
-    """Set bit `lookup[values[i]]` of row `rows[i]`; values outside the lookup or at -1 have none.
-
-    Setting a bit twice changes nothing, so rows need not be distinct and their order has no effect.
-    """
+    """Set bit `lookup[values[i]]` of row `rows[i]`; values outside the lookup or at -1 have none."""
     for i in range(len(rows)):
         if values[i] < len(lookup):
             head = lookup[values[i]]

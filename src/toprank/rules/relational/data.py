@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,21 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from toprank.rule import quote_identifier, sql_value
 from toprank.rules.relational.background import (
     Background,
-    DatabaseSource,
-    ParquetSource,
     TableSource,
     as_arrow,
-    as_source,
     connect,
     describe,
     one_line_errors,
-    parquet_source,
 )
-from toprank.rules.relational.inference import complete_schema
-from toprank.rules.relational.schema import Declarations, Mode, Schema, read_schema
+from toprank.rules.relational.clause import where_sql
+from toprank.rules.relational.schema import Mode, Schema, complete_schema, read_schema
 from toprank.tables import known_columns
 
 __all__ = ["RelationalData"]
 
-Condition = tuple[tuple[str, tuple[Any, ...]], ...]
 TableColumn = tuple[str, str]  # a table and a column
 
 
@@ -89,7 +85,7 @@ class RelationalData:
     schema: Schema
     labels: np.ndarray | None
     extra: pd.DataFrame
-    _background: Background
+    background: Background
     _examples: pa.Table
 
     def __init__(
@@ -104,10 +100,12 @@ class RelationalData:
     ) -> None:
         if not tables:
             raise ValueError("no background tables were given: there is nothing to learn from")
-        sources = {str(name): as_source(table, f"table {name!r}") for name, table in tables.items()}
+        sources = {str(n): TableSource.of(table, f"table {n!r}") for n, table in tables.items()}
         rows = as_arrow(examples, "examples")
-        self.schema = complete_schema(sources, rows, _declarations(target, arguments, types, modes))
-        self._background = Background(sources, self.schema.predicates)
+        self.schema = complete_schema(
+            sources, rows, target, arguments or {}, types or {}, modes or ()
+        )
+        self.background = Background(sources, self.schema.predicates)
         self._examples = rows.select(list(self.schema.target.columns))
         self._codes: np.ndarray | None = None
         self.labels = None
@@ -150,13 +148,14 @@ class RelationalData:
             With `labels` and `extra`.
         """
         folder = Path(path)
-        declared = _declarations(target, arguments, types, modes)
+        declared: dict[str, Any] = {"target": target, "arguments": arguments, "types": types}
+        declared["modes"] = modes
         if not folder.is_dir():
             raise ValueError(f"there is no folder {str(folder)!r}")
         if not (folder / "schema.json").is_file():
             files = _tables_in(folder, examples)
             of_examples = files.pop(examples)
-        elif (examples, label, declared) != ("examples", None, Declarations()):
+        elif examples != "examples" or target != "target" or label or arguments or types or modes:
             raise ValueError(
                 f"{str(folder)!r} has a schema.json; examples, label, target, arguments, types and "
                 "modes are for folders without one"
@@ -167,7 +166,11 @@ class RelationalData:
             files = {name: folder / entry["file"] for name, entry in schema["predicates"].items()}
             of_examples = folder / schema["examples"]["file"]
         sources, rows = _read_files(files, of_examples, where)
-        return cls._of(sources, declared, *_split_examples(rows, label, declared))
+        own = (declared["arguments"] or {}).get(declared["target"])
+        rows, labels, extra = _split_examples(rows, label, own)
+        data = cls(sources, rows, **declared)
+        data.labels, data.extra = labels, extra
+        return data
 
     @classmethod
     def from_dataset(cls, dataset: Any) -> RelationalData:
@@ -182,9 +185,10 @@ class RelationalData:
         data : RelationalData
             With `labels` and `extra`.
         """
-        declared = read_schema(dataset.schema)
-        extra = dataset.extra.reset_index(drop=True)
-        return cls._of(dataset.tables, declared, dataset.examples, np.asarray(dataset.y), extra)
+        data = cls(dataset.tables, dataset.examples, **read_schema(dataset.schema))
+        data.labels = np.asarray(dataset.y)
+        data.extra = dataset.extra.reset_index(drop=True)
+        return data
 
     @classmethod
     def from_database(
@@ -215,22 +219,10 @@ class RelationalData:
         -------
         data : RelationalData
         """
-        declared = _declarations(target, arguments, types, modes)
-        return cls._of(*_read_database(Path(path), examples, tables, declared))
-
-    @classmethod
-    def _of(
-        cls,
-        tables: Mapping[str, Any],
-        declared: Declarations,
-        examples: Any,
-        labels: np.ndarray | None = None,
-        extra: pd.DataFrame | None = None,
-    ) -> RelationalData:
-        data = cls(tables, examples, **vars(declared))
-        data.labels = labels
-        data.extra = data.extra if extra is None else extra
-        return data
+        sources, rows, types = _read_database(
+            Path(path), examples, target, tables, arguments or {}, types or {}
+        )
+        return cls(sources, rows, target=target, arguments=arguments, types=types, modes=modes)
 
     # -- as an array of examples ------------------------------------------------------------------
 
@@ -296,35 +288,28 @@ class RelationalData:
         data.schema = schema
         if schema.predicates != self.schema.predicates:
             names = [predicate.name for predicate in schema.predicates]
-            sources = {name: self._background.sources[name] for name in names}
-            data._background = Background(sources, schema.predicates)
+            sources = {name: self.background.sources[name] for name in names}
+            data.background = Background(sources, schema.predicates)
         return data
 
     def _with(self, examples: pa.Table) -> RelationalData:
-        data = object.__new__(type(self))
-        data.__dict__.update(self.__dict__)
+        data = copy(self)
         data._examples = examples
-        data.labels = None
+        data.labels = data._codes = None
         data.extra = pd.DataFrame(index=range(examples.num_rows))
-        data._codes = None
         return data
 
     # -- for the learner --------------------------------------------------------------------------
 
-    @property
-    def background(self) -> Background:
-        """The encoded facts."""
-        return self._background
-
     def codes(self) -> np.ndarray:
         """Return the codes of the examples' arguments, by example; -1 for values that no fact has."""
         if self._codes is None:
-            self._codes = self._background.encode(self._examples, self.schema.target.types)
+            self._codes = self.background.encode(self._examples, self.schema.target.types)
         return self._codes
 
     def text_types(self) -> tuple[str, ...]:
         """Return the types that hold text in some columns and numbers in others, and compare as text."""
-        return self._background.text_types(self._examples, self.schema.target.types)
+        return self.background.text_types(self._examples, self.schema.target.types)
 
     def __repr__(self) -> str:
         return (
@@ -333,33 +318,17 @@ class RelationalData:
         )
 
 
-def _declarations(
-    target: str,
-    arguments: Mapping[str, Sequence[str]] | None,
-    types: Mapping[str, Sequence[str | None]] | None,
-    modes: Iterable[Mode] | None,
-) -> Declarations:
-    return Declarations(target, dict(arguments or {}), dict(types or {}), tuple(modes or ()))
-
-
 def _check_tables(wanted: Schema, present: Schema) -> None:
     """Refuse tables that lack a table or columns of the schema of a model."""
-    if wanted.target.name != present.target.name or wanted.target.columns != present.target.columns:
-        raise ValueError(
-            f"the examples are of {present.target.name}({', '.join(present.target.columns)}), but the "
-            f"model was trained on {wanted.target.name}({', '.join(wanted.target.columns)})"
-        )
     for name, columns in wanted.columns.items():
+        trained = f"the model was trained on {name}({', '.join(columns)})"
+        if name == wanted.target.name != present.target.name:
+            raise ValueError(f"the examples are of {present.target.name!r}, but {trained}")
         if name not in present.columns:
-            raise ValueError(
-                f"the background has no table {name!r}, which the model was trained with; give it a "
-                "table (it may be empty)"
-            )
+            raise ValueError(f"{trained}; there is no table {name!r} (an empty one would do)")
         if present.columns[name] != columns:
-            raise ValueError(
-                f"the background table {name!r} has the columns {', '.join(present.columns[name])}, "
-                f"but the model was trained with {', '.join(columns)}"
-            )
+            found = ", ".join(present.columns[name])
+            raise ValueError(f"the table {name!r} has the columns {found}, but {trained}")
 
 
 # -- readers of folders and databases --------------------------------------------------------------
@@ -385,55 +354,41 @@ def _read_files(
     files: Mapping[str, Path], of_examples: Path, where: Mapping[str, Any] | None
 ) -> tuple[dict[str, TableSource], pa.Table]:
     """Return the background tables and the examples of Parquet files, restricted by `where`."""
-    condition = _condition(where)
-    connection = connect()
-    try:
-        examples = _restricted(connection, of_examples, "examples", condition)
-        sources: dict[str, TableSource] = {}
-        used = [column for column, _ in examples.where]
-        for name, path in files.items():
-            source = _restricted(connection, path, f"table {name!r}", condition)
-            used += [column for column, _ in source.where]
-            sources[name] = source
-        for column, _ in condition:
+    condition = {column: pd.Series(values) for column, values in (where or {}).items()}
+    for column, listed in condition.items():
+        if listed.empty or listed.isna().any():
+            raise ValueError(f"where: the column {column!r} needs one value or more, none missing")
+    used: set[str] = set()
+
+    def restricted(connection: Any, path: Path, what: str) -> TableSource:
+        source = TableSource.of(path, what)
+        with one_line_errors(f"{what}: {str(path)!r}"):
+            present = describe(connection, source.sql) if condition else {}
+        tests = [
+            f"{quote_identifier(column)} IN ({', '.join(map(sql_value, listed.tolist()))})"
+            for column, listed in condition.items()
+            if column in present
+        ]
+        used.update(present)
+        return TableSource(f"(SELECT * FROM {source.sql}{where_sql(tests)})") if tests else source
+
+    with connect() as connection:
+        examples = restricted(connection, of_examples, "examples")
+        sources = {
+            name: restricted(connection, path, f"table {name!r}") for name, path in files.items()
+        }
+        for column in condition:
             if column not in used:
                 raise ValueError(f"where: no file has a column {column!r}")
         with one_line_errors(f"the file of the examples, {str(of_examples)!r},"):
-            rows = connection.sql(f"SELECT * FROM {examples.scan(connection)}").to_arrow_table()
-    finally:
-        connection.close()
+            rows = connection.sql(f"SELECT * FROM {examples.sql}").to_arrow_table()
     return sources, rows
 
 
-def _condition(where: Mapping[str, Any] | None) -> Condition:
-    """Return a mapping of column to value or values as plain tuples."""
-    found = []
-    for column, values in (where or {}).items():
-        many = isinstance(values, Sequence) and not isinstance(values, str)
-        listed = tuple(values) if many or hasattr(values, "tolist") else (values,)
-        if not listed or any(value is None for value in listed):
-            raise ValueError(
-                f"where: the column {column!r} needs one value or more, got {values!r}"
-            )
-        found.append((column, tuple(v.item() if hasattr(v, "item") else v for v in listed)))
-    return tuple(found)
-
-
-def _restricted(connection: Any, path: Path, what: str, condition: Condition) -> ParquetSource:
-    """Return the source of a file with the part of a condition whose columns it has."""
-    source = parquet_source(path, what)
-    if not condition:
-        return source
-    with one_line_errors(f"{what}: {str(path)!r}"):
-        columns = describe(connection, source.scan(connection))
-    return replace(source, where=tuple(part for part in condition if part[0] in columns))
-
-
 def _split_examples(
-    rows: pa.Table, label: str | None, declared: Declarations
+    rows: pa.Table, label: str | None, arguments: Sequence[str] | None
 ) -> tuple[pa.Table, np.ndarray | None, pd.DataFrame]:
     """Return a table of examples without its labels, the labels, and the columns that are not arguments."""
-    arguments = declared.arguments.get(declared.target)
     labels = None
     if label in rows.column_names and label not in (arguments or ()):
         labels = rows.column(label).to_numpy()
@@ -446,17 +401,26 @@ def _split_examples(
 
 
 def _read_database(
-    path: Path, examples: str, tables: Sequence[str] | None, declared: Declarations
-) -> tuple[dict[str, TableSource], Declarations, pa.Table]:
-    """Read tables of a DuckDB database file; columns tied by its foreign keys get one type."""
+    path: Path,
+    examples: str,
+    target: str,
+    tables: Sequence[str] | None,
+    arguments: Mapping[str, Sequence[str]],
+    types: Mapping[str, Sequence[str | None]],
+) -> tuple[dict[str, TableSource], pa.Table, dict[str, Sequence[str | None]]]:
+    """Return the sources of a database file, its examples, and the types with those of foreign keys."""
     if not path.is_file():
         raise ValueError(f"there is no database file {str(path)!r}")
     file = str(path.resolve())
-    of_examples = DatabaseSource(file, examples)
-    connection = connect()
-    try:
+    of_examples = TableSource.of_database(file, examples)
+    with connect() as connection:
         scan = of_examples.scan(connection)
-        present = _table_names(connection, of_examples.catalog)
+        catalog = scan.split(".")[0]
+        query = (
+            "SELECT table_name FROM information_schema.tables "
+            "WHERE table_catalog = $1 AND table_schema = 'main' ORDER BY 1"
+        )
+        present = [row[0] for row in connection.execute(query, [catalog]).fetchall()]
         unknown = sorted({examples, *(tables or ())} - set(present))
         if unknown:
             raise ValueError(
@@ -464,27 +428,17 @@ def _read_database(
             )
         rows = connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
         names = tables if tables is not None else [name for name in present if name != examples]
-        sources: dict[str, TableSource] = {name: DatabaseSource(file, name) for name in names}
-        columns = {declared.target: list(rows.column_names)}
+        sources = {name: TableSource.of_database(file, name) for name in names}
+        columns = {target: list(arguments.get(target) or rows.column_names)}
         for name, source in sources.items():
-            columns[name] = list(describe(connection, source.scan(connection)))
-        predicate_of = {examples: declared.target, **{name: name for name in names}}
+            columns[name] = list(arguments.get(name) or describe(connection, source.sql))
+        predicate_of = {examples: target, **{name: name for name in names}}
         keys = [
             ((predicate_of[table], column), (predicate_of[other], referenced))
-            for table, column, other, referenced in _foreign_keys(connection, of_examples.catalog)
+            for table, column, other, referenced in _foreign_keys(connection, catalog)
             if table in predicate_of and other in predicate_of
         ]
-    finally:
-        connection.close()
-    return sources, replace(declared, types=_tied_types(keys, columns, declared)), rows
-
-
-def _table_names(connection: Any, catalog: str) -> list[str]:
-    query = (
-        "SELECT table_name FROM information_schema.tables "
-        "WHERE table_catalog = $1 AND table_schema = 'main' ORDER BY 1"
-    )
-    return [row[0] for row in connection.execute(query, [catalog]).fetchall()]
+    return sources, rows, _tied_types(keys, columns, types)
 
 
 def _foreign_keys(connection: Any, catalog: str) -> list[tuple[str, str, str, str]]:
@@ -501,16 +455,18 @@ def _foreign_keys(connection: Any, catalog: str) -> list[tuple[str, str, str, st
 def _tied_types(
     keys: Iterable[tuple[TableColumn, TableColumn]],
     columns: Mapping[str, Sequence[str]],
-    declared: Declarations,
+    declared: Mapping[str, Sequence[str | None]],
 ) -> dict[str, Sequence[str | None]]:
     """Return the declared types, and one type for each set of columns that foreign keys tie together.
 
     A set is named after one of its declared types, or after the column that is referred to.
     """
-    arguments = {name: list(declared.arguments.get(name) or columns[name]) for name in columns}
-    given: dict[TableColumn, str | None] = {}
-    for name, types in declared.types.items():
-        given.update({(name, c): t for c, t in zip(arguments.get(name, []), types, strict=False)})
+    given = {
+        (name, column): declared_type
+        for name, types in declared.items()
+        for column, declared_type in zip(columns.get(name, ()), types, strict=False)
+        if declared_type
+    }
     groups: dict[TableColumn, list[TableColumn]] = {}
     for first, second in keys:
         merged = [*groups.get(second, [second]), *groups.get(first, [first])]
@@ -518,14 +474,11 @@ def _tied_types(
 
     def tied_type(column: TableColumn) -> str | None:
         group = groups.get(column, [])
-        known = [given[member] for member in (column, *group) if given.get(member)]
-        return known[0] if known else ".".join(group[0]) if group else None
+        own = ".".join(group[0]) if group else None
+        return next((given[member] for member in (column, *group) if member in given), own)
 
-    found: dict[str, Sequence[str | None]] = dict(declared.types)
-    for name, own in arguments.items():
-        if len(found.get(name, own)) != len(own):
-            continue  # the wrong number of types is refused later
-        types = [tied_type((name, column)) for column in own]
-        if any(types):
-            found[name] = types
-    return found
+    tied = {name: [tied_type((name, column)) for column in own] for name, own in columns.items()}
+    wrong = {
+        name: types for name, types in declared.items() if len(types) != len(tied.get(name, ()))
+    }
+    return {**tied, **wrong}  # what is wrong is refused later

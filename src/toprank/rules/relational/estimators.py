@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -163,22 +164,16 @@ class RelationalPRankBoost(BoostedRules):
         examples: RelationalData = train.X
         with _coverage(examples, self.n_jobs) as coverage:
             search_random = np.random.RandomState(search_seed)
-            source = RelationalSource(examples, coverage, self._limits(), search_random)
+            limits = RelationalLimits(
+                self.max_length, self.max_evaluated, self.max_seconds,
+                self.max_depth, self.recall, self.lookahead,
+            )  # fmt: skip
+            source = RelationalSource(examples, coverage, limits, search_random)
             self._grow(self._booster(source, train), train, validation)
-            coverage.deadline = None
+            coverage.deadline = math.inf
             scores = self._sum(_depths_on(coverage, examples), len(train.y))  # mostly cached
         self._set_threshold(scores, train)
         return self
-
-    def _limits(self) -> RelationalLimits:
-        return RelationalLimits(
-            self.max_length,
-            self.max_evaluated,
-            self.max_seconds,
-            self.max_depth,
-            self.recall,
-            self.lookahead,
-        )
 
     def _holds_out(self) -> bool:
         return super()._holds_out() or waits_for_stall(self)
@@ -199,12 +194,8 @@ class RelationalPRankBoost(BoostedRules):
                 )
             X = self._background_data.with_examples(X)
         if not isinstance(X, RelationalData):
-            expected = (
-                "learns from a RelationalData (background tables and examples)"
-                if reset
-                else "scores a RelationalData, or a table of examples on the background of training"
-            )
-            raise TypeError(f"{type(self).__name__} {expected}; got {type(X).__name__}")
+            use = "learns from a RelationalData" if reset else "scores a RelationalData or a table"
+            raise TypeError(f"{type(self).__name__} {use} of examples; got {type(X).__name__}")
         if not reset:
             return X.with_schema(self.schema_)
         check_reachable(X.schema)
@@ -259,11 +250,12 @@ class RelationalPRankBoost(BoostedRules):
             for column, name in zip(predicate.columns, predicate.types, strict=True)
             if name in self.text_types_
         )
-        columns = self.schema_.columns
-        rounds = [
-            replace(kept, rules=tuple(_SqlRule(c, columns, examples, as_text) for c in kept.rules))
-            for kept in self.rounds_
-        ]
+
+        def condition(clause: Clause) -> _Condition:
+            text = clause.sql(self.schema_.columns, examples=examples, as_text=as_text)
+            return _Condition(text)
+
+        rounds = [replace(kept, rules=tuple(map(condition, kept.rules))) for kept in self.rounds_]
         return select_score(score_expression(rounds, self.offset_), examples, score)
 
 
@@ -388,16 +380,10 @@ def _depths_on(coverage: Coverage, data: RelationalData) -> Depths:
 
 
 @dataclass(frozen=True)
-class _SqlRule:
-    """A clause with what it takes to write it as a condition on a row of a table of examples."""
+class _Condition:
+    """A clause as an SQL condition on a row of a table of examples."""
 
-    clause: Clause
-    columns: dict[str, tuple[str, ...]]
-    examples: str
-    as_text: frozenset[tuple[str, str]]
+    text: str
 
-    def __hash__(self) -> int:
-        return hash(self.clause)
-
-    def sql(self, *, table: str | None = None) -> str:
-        return self.clause.sql(self.columns, examples=table or self.examples, as_text=self.as_text)
+    def sql(self) -> str:
+        return self.text
