@@ -104,24 +104,15 @@ class CellOrder:
         leaf_orders: list[np.ndarray],
         rng: np.random.Generator,
     ) -> CellOrder:
-        """Find the consensus.
+        """Find the consensus from the leaf of each training row in each tree, (n_rows, n_trees).
 
-        Parameters
-        ----------
-        distance : {"footrule", "kendall"}
-        leaves : int ndarray of shape (n_rows, n_trees)
-            The leaf of each training row in each tree.
-        leaf_orders : list of ndarray
-            For each tree its leaves from the best to the worst.
-        rng : numpy Generator
+        `leaf_orders` has for each tree its leaves from the best to the worst.
         """
         multipliers = rng.integers(2**64, size=leaves.shape[1], dtype=np.uint64, endpoint=False)
         multipliers = np.bitwise_or(multipliers, np.uint64(1))
         keys, example = np.unique(_keys(leaves, multipliers), return_index=True)
         cells = leaves[example]
-        node_ranks = tuple(
-            _leaf_mid_ranks(cells[:, tree], order) for tree, order in enumerate(leaf_orders)
-        )
+        node_ranks = tuple(map(_leaf_mid_ranks, cells.T, leaf_orders))
         ranks = _rank_matrix(node_ranks, cells)
         order = ORDERS[distance](ranks)
         places = np.empty(len(order), dtype=np.int64)
