@@ -54,21 +54,10 @@ class WeakRankerSource(Protocol):
     """Finds weak rankers: stumps, clauses of a table or of relational data."""
 
     def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
-        """Return the path of rules that ranks best under these weights.
+        """Return the path of rules that ranks best, None when none is better than taking every row.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            1 for a positive, 0 for a negative, in the order of the rows the source was made of.
-        weights : float ndarray of shape (n_rows,)
-            Weights of the rows now; the two classes need not have the same total.
-        score : {"auc", "clause", "path"}
-            What the search maximises (`toprank.rules.clauses.SCORES`).
-
-        Returns
-        -------
-        SearchPath or None
-            None when no rule is better than taking every row.
+        `y` is 1 for a positive; the classes' weights need not have the same total; `score` is what the
+        search maximises (`toprank.rules.clauses.SCORES`).
         """
 
 
@@ -121,7 +110,11 @@ class StumpSource:
         positive = y > 0
         signed_weights(positive, weights, self._signed)
         sums = self.rows.sums(self._signed)
-        stumps = [self._best_of_column(j, sums[j]) for j in self.columns]
+        is_category = self.rows.bins.is_category
+        stumps = [
+            self._best_subset(j, sums[j]) if is_category[j] else self._best_threshold(j, sums[j])
+            for j in self.columns
+        ]
         strength = np.array([r for r, _ in stumps])
         if not len(strength) or strength.max() <= TINY:
             return None
@@ -134,13 +127,8 @@ class StumpSource:
             (Rule((literal,)),), depth, np.array([p]), np.array([q]), p - q, self.n_evaluated
         )
 
-    def _best_of_column(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
-        """Return the greatest r of the stumps of a column, and the literal that has it."""
-        if self.rows.bins.is_category[column]:
-            return self._best_subset(column, sums)
-        return self._best_threshold(column, sums)
-
     def _best_threshold(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
+        """Return the greatest r of a column of numbers, and the literal that has it."""
         bins = self.rows.bins
         n_cuts = len(bins.cuts[column])
         missing = float(sums[MISSING])
@@ -153,8 +141,9 @@ class StumpSource:
         cut = k % n_cuts
         missing_low = k >= n_cuts  # missing cells counted with the low side
         if low[cut] + (missing if missing_low else 0.0) > 0:
-            return strength, bins.at_most(column, cut, or_missing=missing_low)
-        return strength, bins.above(column, cut, or_missing=not missing_low and missing != 0)
+            return strength, bins.threshold(column, cut, "<=", or_missing=missing_low)
+        missing_high = not missing_low and missing != 0
+        return strength, bins.threshold(column, cut, ">", or_missing=missing_high)
 
     def _best_subset(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
         """Return the categories of positive signed weight; those without a bin are all in or all out."""

@@ -164,7 +164,7 @@ class RelationalPRankBoost(BoostedRules):
         with _coverage(examples, self.n_jobs) as coverage:
             search_random = np.random.RandomState(search_seed)
             source = RelationalSource(examples, coverage, self._limits(), search_random)
-            self._grow(self._booster(source, train), train, validation)
+            self._grow(self._booster(source, train), validation)
             coverage.deadline = None
             scores = self._sum(_depths_on(coverage, examples), len(train.y))  # mostly cached
         self._set_threshold(scores, train)
