@@ -85,14 +85,8 @@ def exact_path_step(levels: np.ndarray, positives: np.ndarray, negatives: np.nda
     """Return the step that minimises the loss over pairs along a path.
 
     The loss (sum p exp(-alpha h)) (sum q exp(alpha h)) is convex in its logarithm, whose derivative
-    is the mean of h under the negatives' shifted weights minus that under the positives'.
-
-    Parameters
-    ----------
-    levels : ndarray of shape (n_rules,)
-        Values of h; rows under no rule have 0.
-    positives, negatives : ndarray of shape (n_rules + 1,)
-        Shares p and q of the class weights at depth 0, 1, ...
+    is the mean of h under the negatives' shifted weights minus that under the positives'. `levels` are the
+    values of h (0 under no rule), `positives` and `negatives` the shares p and q at depth 0, 1, ...
     """
     if len(levels) == 1:
         return exact_step(float(positives[1]), float(negatives[1]))
@@ -151,17 +145,6 @@ class RankBooster(Booster):
     Loss: R = sum over negatives k of (sum over positives i of exp(-(f_i - f_k)))^push, which
     factorises into (sum exp(-f_i))^push (sum exp(push f_k)); push = 1 is RankBoost's pair loss
     (Freund, Iyer, Schapire & Singer 2003; Rudin 2009). The weights are the shares of those two sums.
-
-    Parameters
-    ----------
-    source : WeakRankerSource
-    y : ndarray of 0/1
-    sample_weight : ndarray, optional
-    push : float
-        p of the p-norm push.
-    step : {"exact", "bound"}
-    learning_rate : float
-        Share of each step that is taken.
     """
 
     def __init__(
@@ -221,20 +204,9 @@ class PRankBooster(Booster):
 
     Positives' weights sum to 1, negatives' to the skew N/P. A round's r is the area that its search
     maximised (of the clause, or of the whole path), and alpha = ln((1 + r)/(1 - r)) / 2, whatever is
-    kept: mix1 keeps a clause with the area of its path, mix2 a path with the area of its clause.
-
-    Parameters
-    ----------
-    source : WeakRankerSource
-    y : ndarray of 0/1
-    sample_weight : ndarray, optional
-    weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}
-    switch_at : int, "stall" or None
-        mix4 learns as "clause" before this round (counted from 0) and as "mix1" from it on; "stall"
-        switches when the validation metric stalls, None never.
-    step : {"area", "exact"}
-        alpha from r as above, or the minimum of the loss over pairs along the weak ranker.
-    learning_rate : float
+    kept: mix1 keeps a clause with the area of its path, mix2 a path with the area of its clause. mix4
+    learns as "clause" before round `switch_at` (counted from 0) and as "mix1" from it on; "stall" switches
+    when the validation metric stalls, None never. `step="exact"` minimises the loss over pairs instead.
     """
 
     def __init__(

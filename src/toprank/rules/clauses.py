@@ -79,23 +79,13 @@ def _extension_areas(positives, negatives, end_positives, end_negatives, fixed_a
 
 @dataclass(frozen=True)
 class CurvePath:
-    """The curve of a path of nested rules, with the totals of both classes.
-
-    Attributes
-    ----------
-    total_positives, total_negatives : float
-        The last point of the curve: every row.
-    positives, negatives : tuple of float
-        The points of the rules, from the most general to the most specific.
-    fixed_area : float
-        Area under the curve from the last rule's recall up to recall 1, times `total_positives`.
-    """
+    """The curve of a path of nested rules, with the totals of both classes."""
 
     total_positives: float
     total_negatives: float
-    positives: tuple[float, ...] = ()
+    positives: tuple[float, ...] = ()  # of the rules, from the most general to the most specific
     negatives: tuple[float, ...] = ()
-    fixed_area: float = 0.0
+    fixed_area: float = 0.0  # from the last rule's recall up to recall 1, times `total_positives`
 
     def extended(self, positives: float, negatives: float) -> CurvePath:
         """Return the path with one more rule, which covers a part of what the last one covers."""

@@ -244,9 +244,8 @@ class BoostedRules(BaseRanker):
         X = self._check_rows(X)
         with self._depths(X, self.rounds_) as depth:
             parts = [_fired(t, kept, depth(kept)) for t, kept in enumerate(self.rounds_, start=1)]
-        if not parts:
-            return pd.DataFrame({"row": [], "round": [], "rule": [], "adds": []})
-        table = pd.concat(parts, ignore_index=True)
+        empty = pd.DataFrame({"row": [], "round": [], "rule": [], "adds": []})
+        table = pd.concat(parts, ignore_index=True) if parts else empty
         order = np.lexsort((table["round"], -table["adds"].abs(), table["row"]))
         return table.iloc[order].reset_index(drop=True)
 

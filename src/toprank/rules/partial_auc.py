@@ -80,7 +80,10 @@ class SmoothPartialAUC:
     def value(self, scores: np.ndarray, in_range: np.ndarray) -> float:
         """Return the smoothed partial AUC against negatives of these weights, in [0, 1]."""
         positives, negatives, _, step = self._spread(scores, in_range)
-        above = _normal_sums(positives, step / self.sigma)
+        # sums of Phi over the positives: of its step by a running sum, of the rest, which is short, by
+        # convolution
+        above = np.cumsum(positives[::-1])[::-1] - 0.5 * positives
+        above += _convolve(positives, _kernels(step / self.sigma)[0])
         # not a BLAS product: its threads cost more than such a short sum
         return float(np.sum(negatives * above) / (positives.sum() * negatives.sum()))
 
@@ -88,8 +91,9 @@ class SmoothPartialAUC:
         """Return the derivative of `value` by each score: >= 0 for positives, <= 0 for negatives."""
         positives, negatives, start, step = self._spread(scores, in_range)
         scale = 1.0 / (positives.sum() * negatives.sum() * self.sigma)
-        for_positives = scale * _convolve(negatives, _kernels(step / self.sigma)[1])
-        for_negatives = scale * _convolve(positives, _kernels(step / self.sigma)[1])
+        _, density = _kernels(step / self.sigma)
+        for_positives = scale * _convolve(negatives, density)
+        for_negatives = scale * _convolve(positives, density)
         rows = scores, self.positive, self.weights, in_range
         return _interpolate_gradient(*rows, for_positives, for_negatives, start, 1 / step)
 
@@ -105,8 +109,7 @@ class SmoothPartialAUC:
         """Return score, weight strictly above, and weight of the tie group at a rank (by weight)."""
         start, step, n_points = self._grid(scores)
         through = np.cumsum(cells[::-1])[::-1]
-        reached = np.flatnonzero(through >= rank * (1 - 1e-12))
-        cell = int(reached[-1])
+        cell = int(np.flatnonzero(through >= rank * (1 - 1e-12))[-1])
         rows = _rows_of_cell(scores, self.positive, start, 1 / step, n_points, cell)
         values, inverse = np.unique(-scores[rows], return_inverse=True)
         weight = np.bincount(inverse, weights=self.weights[rows])
@@ -133,15 +136,6 @@ def _kernels(step: float) -> tuple[np.ndarray, np.ndarray]:
     difference = ndtr(offsets) - (offsets > 0) - 0.5 * (offsets == 0)
     density = np.exp(-0.5 * offsets**2) / np.sqrt(2 * np.pi)
     return difference[::-1].copy(), density
-
-
-def _normal_sums(positives: np.ndarray, step: float) -> np.ndarray:
-    """Sum positives[m] Phi((m - b) step) over the points m, for each grid point b.
-
-    The step part by a running sum; Phi minus a step is short, and convolved.
-    """
-    above = np.cumsum(positives[::-1])[::-1] - 0.5 * positives
-    return above + _convolve(positives, _kernels(step)[0])
 
 
 def _convolve(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:

@@ -26,28 +26,14 @@ TINY = 1e-12  # a signed weight below is rounding
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Nested rules from the first refinement of "every row" to the best one found.
+    """Nested rules from the first refinement of "every row" to the best one found."""
 
-    Attributes
-    ----------
-    rules : tuple
-        `rules[k + 1]` covers a part of what `rules[k]` covers. Never empty.
-    depth : uint8 ndarray of shape (n_rows,)
-        How many of the rules cover each training row (0: none, `len(rules)`: the best rule too).
-    positives, negatives : float ndarray of shape (len(rules),)
-        Weight of the positives (negatives) that each rule covers.
-    score : float
-        What the search maximised, at the best rule.
-    n_evaluated : int
-        How many rules were scored to find this path.
-    """
-
-    rules: tuple[Any, ...]
-    depth: np.ndarray
-    positives: np.ndarray
+    rules: tuple[Any, ...]  # each covers a part of what the one before covers; never empty
+    depth: np.ndarray  # how many of the rules cover each training row, as bytes
+    positives: np.ndarray  # weight of the positives that each rule covers
     negatives: np.ndarray
-    score: float
-    n_evaluated: int
+    score: float  # what the search maximised, at the best rule
+    n_evaluated: int  # rules scored to find this path
 
 
 class WeakRankerSource(Protocol):
@@ -87,14 +73,7 @@ class StumpSource:
 
     Numbers: `column <= t` or `column > t`, missing cells on the better side. Categories: the subset
     with the greatest r, which is every category whose positives outweigh its negatives. The literal is
-    written so that r > 0.
-
-    Parameters
-    ----------
-    rows : BinnedRows
-        The training rows.
-    columns : sequence of int, optional
-        The columns to look at; all of them by default.
+    written so that r > 0. `columns` are those to look at, all by default.
     """
 
     def __init__(self, rows: BinnedRows, columns: Sequence[int] | None = None) -> None:

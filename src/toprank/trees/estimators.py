@@ -98,6 +98,7 @@ class BaseTreeRanker(BaseRanker):
             for part in ("tree", "leafrank")
         )
         columns = (data.X, self.columns_.is_category, data.sample_weight)
+        splitter = SVMSplit() if isinstance(self.splitter, str) else self.splitter
         is_leafrank = isinstance(self.splitter, str) and self.splitter == "leafrank"
         if is_leafrank:
             n_jobs = getattr(self, "n_jobs", 1)
@@ -105,13 +106,18 @@ class BaseTreeRanker(BaseRanker):
         else:
             self.space_ = NumericEncoding.of(*columns)
         sample = Sample(self._prepare(data.X), data.y.astype(np.uint8), data.weights)
+        settings = {"limits": limits, "encoding": self.space_, "n_node_features": n_node}
         if is_leafrank:
             n_cell = min(n_node, count_features(leafrank_max_features, n_columns))
             cells = (int(self.leafrank_depth), float(self.leafrank_min_samples_leaf))
             parameters = LeafRank(*cells, n_node, n_cell, cell_folds)
             make = partial(LeafRankSplitter, limits=limits, bins=self.space_, parameters=parameters)
+        elif isinstance(splitter, SVMSplit):
+            self.svm_ = choose_svm(sample, splitter, limits, self.space_, rng)
+            make = partial(SVMSplitter, **settings, parameters=self.svm_)
         else:
-            make = self._classifier_maker(sample, limits, n_node, rng)
+            check_classifier(splitter)
+            make = partial(EstimatorSplitter, **settings, parameters=splitter)
         return sample, partial(grow_pruned, make_splitter=make, limits=limits, n_folds=tree_folds)
 
     def _by_chunks(self, function: Callable[[np.ndarray], np.ndarray], X: Any) -> np.ndarray:
@@ -126,18 +132,6 @@ class BaseTreeRanker(BaseRanker):
         if isinstance(self.space_, Bins):
             return self.space_.codes(X, by_row=True)
         return self.space_.transform(X)
-
-    def _classifier_maker(
-        self, sample: Sample, limits: TreeLimits, n_node: int, rng: np.random.Generator
-    ) -> partial[Any]:
-        """Return what makes a splitter by SVMs or by the user's classifier for a sample."""
-        settings = {"limits": limits, "encoding": self.space_, "n_node_features": n_node}
-        if not isinstance(self.splitter, (SVMSplit, str)):
-            check_classifier(self.splitter)
-            return partial(EstimatorSplitter, **settings, parameters=self.splitter)
-        svm = self.splitter if isinstance(self.splitter, SVMSplit) else SVMSplit()
-        self.svm_ = choose_svm(sample, svm, limits, self.space_, rng)
-        return partial(SVMSplitter, **settings, parameters=self.svm_)
 
     @abstractmethod
     def _fitted_trees(self) -> list[RankTree]:

@@ -125,7 +125,6 @@ class SVMRules(ClassifierRules):
     points: np.ndarray
 
     def goes_left(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return which of the encoded rows a split sends left."""
         columns = self.columns[self.column_starts[number] : self.column_starts[number + 1]]
         own = slice(self.coef_starts[number], self.coef_starts[number + 1])
         svm = SVM(
@@ -144,7 +143,6 @@ class EstimatorRules(ClassifierRules):
     swapped: tuple[bool, ...]
 
     def goes_left(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return which of the encoded rows a split sends left."""
         flagged = self.models[number].predict(rows[:, self.columns[number]]) == 1
         return ~flagged if self.swapped[number] else flagged
 
@@ -301,10 +299,9 @@ def choose_svm(
     Trees see all columns of at most a thousand rows, in three stratified folds; of more rows, the rarer
     class fills up to half. The AUC of a tree on a fold is 1/2 plus the gains of its splits there.
     """
-    kernels = list(TRIAL_C) if parameters.kernel == "auto" else [parameters.kernel]
     candidates = [
         replace(parameters, kernel=kernel, C=C)
-        for kernel in kernels
+        for kernel in (TRIAL_C if parameters.kernel == "auto" else (parameters.kernel,))
         for C in (TRIAL_C[kernel] if isinstance(parameters.C, str) else (parameters.C,))
     ]
     if len(candidates) == 1:
