@@ -199,7 +199,8 @@ def greedy_refine(
     """
     path = CurvePath(float(total_positives), float(total_negatives))
     scorer = SCORES[score]
-    current = float(scorer(*(np.array([total]) for total in path.end), path)[0])
+    positives, negatives = (np.array([total]) for total in path.end)
+    current = float(scorer(positives, negatives, path)[0])
     rules: list[Any] = []
     depth: np.ndarray | None = None
     n_evaluated, start = 0, time.monotonic()

@@ -74,27 +74,14 @@ def kendall_order(ranks: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CellOrder:
-    """A consensus over cells, and how to score rows by it.
-
-    Attributes
-    ----------
-    distance : {"footrule", "kendall"}
-    multipliers : uint64 ndarray of shape (n_trees,)
-        Random odd numbers that turn the leaves of a row into one key.
-    keys, places : ndarray of shape (n_cells,)
-        Keys of the known cells, ascending, and their places in the consensus.
-    node_ranks : tuple of ndarray
-        For each tree the mid-rank of each of its leaves among the cells, from 0 at the best.
-    ranks : ndarray of shape (n_cells, n_trees)
-        Mid-ranks of the cells in the order of the consensus (Kendall only, else no rows).
-    """
+    """A consensus over cells by the footrule or Kendall's distance, and how to score rows by it."""
 
     distance: str
-    multipliers: np.ndarray
-    keys: np.ndarray
-    places: np.ndarray
-    node_ranks: tuple[np.ndarray, ...]
-    ranks: np.ndarray
+    multipliers: np.ndarray  # random odd numbers that turn the leaves of a row into one key
+    keys: np.ndarray  # of the known cells, ascending
+    places: np.ndarray  # of those cells in the consensus
+    node_ranks: tuple[np.ndarray, ...]  # mid-ranks of each tree's leaves, from 0 at the best
+    ranks: np.ndarray  # mid-ranks of the cells by each tree, in consensus order (Kendall only)
 
     @classmethod
     def of(

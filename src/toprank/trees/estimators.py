@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -64,6 +63,7 @@ _FEATURES = [
 class BaseTreeRanker(BaseRanker):
     """What the tree and the forest share: their parameters, and the form of the rows that they read."""
 
+    tree_: RankTree
     _accepts_missing = True
     _accepts_categories = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -107,6 +107,7 @@ class BaseTreeRanker(BaseRanker):
             self.space_ = NumericEncoding.of(*columns)
         sample = Sample(self._prepare(data.X), data.y.astype(np.uint8), data.weights)
         settings = {"limits": limits, "encoding": self.space_, "n_node_features": n_node}
+        make: Callable[[Sample], Any]
         if is_leafrank:
             n_cell = min(n_node, count_features(leafrank_max_features, n_columns))
             cells = (int(self.leafrank_depth), float(self.leafrank_min_samples_leaf))
@@ -133,15 +134,11 @@ class BaseTreeRanker(BaseRanker):
             return self.space_.codes(X, by_row=True)
         return self.space_.transform(X)
 
-    @abstractmethod
-    def _fitted_trees(self) -> list[RankTree]:
-        """Return the fitted trees."""
-
     @property
     def feature_importances_(self) -> np.ndarray:
         """Return the AUC gained by the cuts on each column, the mean over the trees of a forest."""
         check_is_fitted(self)
-        trees = self._fitted_trees()
+        trees = getattr(self, "trees_", None) or [self.tree_]
         if not isinstance(trees[0].rules, LeafRankRules):
             raise AttributeError(
                 "only LeafRank's cuts belong to one column each; for other splitters use "
@@ -298,9 +295,6 @@ class TreeRank(BaseTreeRanker):
         """Return the number of the leaf, in `tree_`, that each row falls in."""
         check_is_fitted(self)
         return self._by_chunks(self.tree_.apply, self._check_rows(X))
-
-    def _fitted_trees(self) -> list[RankTree]:
-        return [self.tree_]
 
 
 @fill_docstring
@@ -538,9 +532,6 @@ class RankingForest(BaseTreeRanker):
         from toprank.metrics import instability
 
         return instability(self.tree_scores(X), distance=distance)
-
-    def _fitted_trees(self) -> list[RankTree]:
-        return self.trees_
 
 
 def draw_bootstrap(

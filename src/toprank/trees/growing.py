@@ -81,7 +81,9 @@ def grow_tree(
     order = np.flatnonzero(sample.weight > 0)
     # the nodes of one depth, from left to right: their ranges of rows and their positions
     starts, stops, position = np.array([0]), np.array([len(order)]), np.array([0])
-    levels = []  # positions, class weights, and which nodes were split
+    levels: list[
+        tuple[np.ndarray, ...]
+    ] = []  # positions, class weights, and which nodes were split
     while len(starts):
         weights = class_weights(order, starts, stops, sample.positive, sample.weight)
         split = np.zeros(len(starts), dtype=bool)

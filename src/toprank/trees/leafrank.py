@@ -74,23 +74,14 @@ class CellTables(NamedTuple):
 class LeafRankRules:
     """The small trees of a ranking tree, one after the other.
 
-    Attributes
-    ----------
-    cells : int32 ndarray of shape (n_cells, 6)
-        Feature (-1: not cut any further), threshold (a bin; -1: a set of categories), whether missing
-        cells come first, the two parts, and whether the rows go left.
-    weights : ndarray of shape (n_cells, 2)
-        Weight of the positives and of the negatives in the cell in training.
-    bits : uint8 ndarray of shape (n_cells, 32)
-        The bytes that come first, for sets of categories (one row if there are no categories).
-    roots : int32 ndarray of shape (n_splits,)
-        The cell that is the whole node, for each split.
+    `cells` has for each cell its feature (-1: not cut any further), threshold (a bin; -1: a set of
+    categories), whether missing cells come first, the two parts, and whether the rows go left.
     """
 
-    cells: np.ndarray
-    weights: np.ndarray
-    bits: np.ndarray
-    roots: np.ndarray
+    cells: np.ndarray  # int32, of shape (n_cells, 6)
+    weights: np.ndarray  # of the positives and of the negatives in training, (n_cells, 2)
+    bits: np.ndarray  # sets of bytes that come first, (n_cells, 32); one row if no categories
+    roots: np.ndarray  # for each split the cell that is the whole node
 
     @classmethod
     def join(cls, levels: list[tuple[np.ndarray, CellTables]], any_category: bool) -> LeafRankRules:

@@ -362,30 +362,18 @@ def fit_svm(
         return SVM(coef, float(intercept), None, 0.0), matrix @ coef + intercept
     gamma = parameters.gamma
     gamma = 1.0 / max(1, matrix.shape[1]) if isinstance(gamma, str) else float(gamma)
-    if len(matrix) > parameters.exact_rows:
-        return _fit_nystrom(matrix, sign, costs, gamma, parameters.n_components, rng)
+    if len(matrix) > parameters.exact_rows:  # a linear SVM on Nystrom's features of a few rows
+        centres = np.sort(rng.choice(len(matrix), parameters.n_components, replace=False))
+        powers, vectors = np.linalg.eigh(gaussian_kernel(matrix[centres], matrix[centres], gamma))
+        kept = powers > 1e-10 * powers[-1]
+        whiten = vectors[:, kept] / np.sqrt(powers[kept])
+        features = _kernel_product(matrix, matrix[centres], gamma, whiten)
+        coef, intercept = descend_linear(features, sign, costs, TOLERANCE, MAX_PASSES, rng)
+        return SVM(whiten @ coef, float(intercept), centres, gamma), features @ coef + intercept
     kernel = gaussian_kernel(matrix, matrix, gamma)
     dual, values = descend_kernel(kernel, sign, costs, TOLERANCE, MAX_PASSES, rng)
     centres = np.flatnonzero(dual)
     return SVM((dual * sign)[centres], float((dual * sign).sum()), centres, gamma), values
-
-
-def _fit_nystrom(
-    matrix: np.ndarray,
-    sign: np.ndarray,
-    costs: np.ndarray,
-    gamma: float,
-    n_components: int,
-    rng: np.random.Generator,
-) -> tuple[SVM, np.ndarray]:
-    """Fit a Gaussian SVM as a linear one on Nystrom's features of a few rows."""
-    centres = np.sort(rng.choice(len(matrix), n_components, replace=False))
-    powers, vectors = np.linalg.eigh(gaussian_kernel(matrix[centres], matrix[centres], gamma))
-    kept = powers > 1e-10 * powers[-1]
-    whiten = vectors[:, kept] / np.sqrt(powers[kept])
-    features = _kernel_product(matrix, matrix[centres], gamma, whiten)
-    coef, intercept = descend_linear(features, sign, costs, TOLERANCE, MAX_PASSES, rng)
-    return SVM(whiten @ coef, float(intercept), centres, gamma), features @ coef + intercept
 
 
 def decision_values(rows: np.ndarray, svm: SVM, points: np.ndarray | None) -> np.ndarray:
