@@ -16,6 +16,7 @@ from numba import njit
 
 from toprank.parallel import ThreadPool
 from toprank.ranking import RankedList
+from toprank.sampling import sample_classes
 
 __all__ = ["MAX_BINS", "MISSING", "N_BINS", "OTHER", "Bins"]
 
@@ -71,7 +72,12 @@ class Bins:
         >>> bins.cuts[0].tolist(), bins.codes(np.array([[0.0], [2.5], [np.nan]])).tolist()
         ([2.0], [[0, 1, 255]])
         """
-        rows = _sample_rows(len(X), y, np.random.RandomState(random_state))
+        rows: Any = slice(None)
+        if len(X) > 2 * SAMPLE_ROWS:
+            positive = np.zeros(len(X), dtype=bool) if y is None else y > 0
+            n_negatives = 2 * SAMPLE_ROWS if y is None else SAMPLE_ROWS
+            random = np.random.RandomState(random_state)
+            rows = sample_classes(positive, SAMPLE_ROWS, n_negatives, random)
         labels = None if y is None else y[rows] > 0
         weight = None if sample_weight is None else sample_weight[rows]
 
@@ -134,20 +140,6 @@ class Bins:
         with ThreadPool(n_jobs) as pool:
             pool.map(fill, range(0, len(X), CHUNK_ROWS))
         return out
-
-
-def _sample_rows(n_rows: int, y: np.ndarray | None, random: np.random.RandomState) -> Any:
-    """Rows that the cut points are read from: all, or as many of each class as are enough."""
-    if n_rows <= 2 * SAMPLE_ROWS:
-        return slice(None)
-    if y is None:
-        return np.sort(random.choice(n_rows, 2 * SAMPLE_ROWS, replace=False))
-    kept = []
-    for rows in (np.flatnonzero(y > 0), np.flatnonzero(y <= 0)):
-        if len(rows) > SAMPLE_ROWS:
-            rows = np.sort(random.choice(rows, SAMPLE_ROWS, replace=False))
-        kept.append(rows)
-    return np.concatenate(kept)
 
 
 def _cumulative_shares(

@@ -1,6 +1,7 @@
 """Rows drawn at random inside a fit, class by class: folds and samples in which rare positives keep a part.
 
-`random` is a seed or a NumPy Generator; the same one draws the same rows.
+`random` is a seed or a NumPy Generator (of samples of both classes, a RandomState too); the same one draws
+the same rows.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def sample_classes(
     positive: np.ndarray,
     max_positives: int,
     max_negatives: int,
-    random: int | np.random.Generator,
+    random: int | np.random.Generator | np.random.RandomState,
 ) -> np.ndarray:
     """Return the numbers of at most so many rows of each class, ascending.
 
@@ -70,7 +71,7 @@ def sample_classes(
     >>> sample_classes(np.array([1, 0, 0, 0]) == 1, 2, 2, 0).size
     3
     """
-    rng = np.random.default_rng(random)
+    rng = random if isinstance(random, np.random.RandomState) else np.random.default_rng(random)
     positive = np.asarray(positive) > 0
     parts = []
     for label, most in ((True, max_positives), (False, max_negatives)):

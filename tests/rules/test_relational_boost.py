@@ -16,7 +16,7 @@ from toprank import Mode, RelationalData, RelationalPRankBoost, RelationalRankBo
 from toprank.base import BaseRanker
 from toprank.datasets import make_relational
 from toprank.metrics import average_precision, roc_auc
-from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster
+from toprank.rules.boosters import VARIANTS, PRankBooster, RankBooster, contributions
 from toprank.rules.ensemble import BoostedRules
 from toprank.rules.relational.clause import Atom, Clause, Constant, Variable
 from toprank.rules.relational.coverage import Coverage
@@ -98,7 +98,7 @@ def test_rankboost_lowers_the_pair_loss_as_the_naive_sum_says(people) -> None:
         rounds = booster(RankBooster, data, coverage, y)
         for _ in range(8):
             found = next(rounds)
-            scores += found.values(found.depth)
+            scores += contributions(rounds.depth, found.levels, found.step)
             pairs = np.exp(-(scores[y == 1][:, None] - scores[y == 0][None, :]))
             assert found.log_loss == pytest.approx(np.log(pairs.mean()))
             assert found.log_loss < before

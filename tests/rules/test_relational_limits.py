@@ -15,7 +15,6 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
-from toprank.rules.boosters import BoostingRound
 from toprank.rules.relational.background import Queries, TimeUpError, connect
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.schema import Predicate, infer_modes
@@ -25,6 +24,7 @@ from toprank.rules.relational.search import (
     RelationalSource,
     Saturation,
 )
+from toprank.rules.weak_rankers import SearchPath
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
 
@@ -228,7 +228,7 @@ def test_rounds_with_a_byte_for_every_example_are_not_kept(
 
     def counted(self, *arguments):
         gc.collect()
-        alive.append(sum(isinstance(thing, BoostingRound) for thing in gc.get_objects()))
+        alive.append(sum(isinstance(thing, SearchPath) for thing in gc.get_objects()))
         return best(self, *arguments)
 
     monkeypatch.setattr(RelationalSource, "best", counted)

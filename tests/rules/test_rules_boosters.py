@@ -51,7 +51,7 @@ def test_the_loss_falls_every_round_and_is_the_naive_one(rng, push, step, weak):
     scores, before = np.zeros(len(y)), 0.0
     for _ in range(15):
         found = next(booster)
-        scores += found.values(found.depth)
+        scores += contributions(booster.depth, found.levels, found.step)
         assert found.log_loss < before
         assert np.exp(found.log_loss) == pytest.approx(pair_loss(y, scores, weights, push))
         before = found.log_loss
@@ -72,7 +72,7 @@ def test_weights_are_the_shares_of_the_loss(rng, push):
     scores = np.zeros(len(y))
     for _ in range(10):
         found = next(booster)
-        scores += found.values(found.depth)
+        scores += contributions(booster.depth, found.levels, found.step)
     positive = y == 1
     expected = sample_weight * np.where(positive, np.exp(-scores), np.exp(push * scores))
     expected[positive] /= expected[positive].sum()
@@ -90,7 +90,7 @@ def test_prankboost_weights_keep_their_totals(rng, weak):
     scores = np.zeros(len(y))
     for _ in range(10):
         found = next(booster)
-        scores += found.values(found.depth)
+        scores += contributions(booster.depth, found.levels, found.step)
         assert booster.weights[positive].sum() == pytest.approx(1.0)
         assert booster.weights[~positive].sum() == pytest.approx(skew)
         assert found.step == pytest.approx(0.5 * np.log((1 + found.score) / (1 - found.score)))
@@ -108,7 +108,7 @@ def test_prankboost_with_exact_steps_lowers_the_naive_loss(rng, weak):
     scores, before = np.zeros(len(y)), 0.0
     for _ in range(10):
         found = next(booster)
-        scores += found.values(found.depth)
+        scores += contributions(booster.depth, found.levels, found.step)
         assert found.log_loss < before
         assert np.exp(found.log_loss) == pytest.approx(pair_loss(y, scores, weights))
         before = found.log_loss
@@ -217,7 +217,7 @@ def test_a_kept_path_gives_rows_the_share_of_the_area(one_path):
         covered = source.depth >= k
         path = path.extended(weights[covered & (y == 1)].sum(), weights[covered & (y == 0)].sum())
     assert found.levels == pytest.approx(path.levels())
-    values = found.values(found.depth)
+    values = contributions(booster.depth, found.levels, found.step)
     assert values[source.depth == 0] == pytest.approx(0.0)
     assert values[source.depth == 3] == pytest.approx(found.step)
     assert values[source.depth == 1] == pytest.approx(found.step * path.levels()[0])
@@ -228,7 +228,7 @@ def test_mix4_waits_for_the_switch(one_path):
     booster = PRankBooster(source, y, weak="mix4")
     for _ in range(3):
         next(booster)
-    booster.switch()
+    booster.late = True
     next(booster)
     assert source.asked == ["clause"] * 3 + ["path"]
 

@@ -267,6 +267,16 @@ def test_an_interruption_keeps_the_rounds_done(rng, monkeypatch):
         PRankBoost(10, random_state=0).fit(frame, y)
 
 
+def test_a_refit_without_early_stopping_forgets_the_validation_of_the_fit_before(rng):
+    frame, y = hostile_table(rng)
+    model = RankBoost(10, early_stopping_rounds=3, random_state=0).fit(frame, y)
+    assert model.best_iteration_ == len(model.rounds_)
+    model.set_params(early_stopping_rounds=None).fit(frame, y)
+    assert len(model.rounds_) == 10
+    assert not hasattr(model, "best_iteration_")
+    assert not hasattr(model, "validation_scores_")
+
+
 def test_rounds_stop_when_asked_and_when_the_source_ends():
     assert run_rounds(iter([1, 2, 3]), 10) == [1, 2, 3]
     assert run_rounds(iter([1, 2, 3]), 2) == [1, 2]

@@ -162,9 +162,12 @@ def test_literals_hold_in_their_bins_as_in_the_table(seed):
     frame, y = mixed_table(rng, 60)
     table = binned(frame, y)
     bins, codes = table.bins, table.codes
-    literals = [bins.is_missing(1), Literal("country", "not in", ("NL",), True)]
+    literals = [
+        Literal(bins.columns.names[1], "is missing"),
+        Literal("country", "not in", ("NL",), True),
+    ]
     literals += [
-        bins.equals(2, 0),
+        Literal(bins.columns.names[2], "=", bins.category(2, 0)),
         Literal("country", "in", ("DE", "XX")),
         Literal("age", "is present"),
     ]
@@ -172,8 +175,8 @@ def test_literals_hold_in_their_bins_as_in_the_table(seed):
         cut = int(rng.integers(bins.n_cuts[j]))
         missing = bool(rng.integers(2))
         literals += [
-            bins.at_most(j, cut, or_missing=missing),
-            bins.above(j, cut, or_missing=missing),
+            bins.threshold(j, cut, "<=", or_missing=missing),
+            bins.threshold(j, cut, ">", or_missing=missing),
         ]
     for literal in literals:
         column, member = bins.members(literal)

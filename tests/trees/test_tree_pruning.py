@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from toprank import TreeRank, metrics
 from toprank.trees.growing import (
     best_candidate,
-    choose_penalty,
     collapse_penalties,
     kept_gains,
     penalty_candidates,
@@ -72,10 +71,11 @@ def test_of_equal_candidates_the_smallest_tree_wins() -> None:
 
 def test_the_penalty_does_best_on_held_out_rows() -> None:
     penalties = np.array([0.3, 0.02])
-    folds = [(np.array([0.3, 0.02]), np.array([0.2, -0.1]))] * 3
-    assert 0.02 < choose_penalty(penalties, folds) < 0.3
-    useless = [(np.array([0.3, 0.02]), np.array([-0.2, -0.1]))]
-    assert choose_penalty(penalties, useless) == np.inf
+    candidates = penalty_candidates(penalties)
+    values = kept_gains(penalties, np.array([0.2, -0.1]), candidates)
+    assert 0.02 < best_candidate(candidates, values) < 0.3
+    useless = kept_gains(penalties, np.array([-0.2, -0.1]), candidates)
+    assert best_candidate(candidates, useless) == np.inf
 
 
 def draw(seed: int, n: int = 500):

@@ -143,14 +143,14 @@ def count_depths(depth, positive, sample_weight, n_depths):
 
 
 @njit(cache=True, nogil=True)
-def walk_paths(codes, columns, members, values, starts, scores, first, last):
+def walk_paths(codes, columns, members, values, starts, stops, scores, first, last):
     """Add the values of every round to the scores of the rows from `first` to before `last`.
 
-    The literals of round t are those from `starts[t]` to before `starts[t + 1]`. A row passes them one
-    after the other until one fails, and gets the value of the last one it passed.
+    The literals of round t are those from `starts[t]` to before `stops[t]`. A row passes them one after
+    the other until one fails, and gets the value of the last one it passed.
     """
-    for t in range(len(starts) - 1):
-        start, stop = starts[t], starts[t + 1]
+    for t in range(len(starts)):
+        start, stop = starts[t], stops[t]
         for i in range(first, last):
             value = 0.0
             for k in range(start, stop):

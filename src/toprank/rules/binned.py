@@ -58,20 +58,13 @@ class BinnedColumns(Bins):
         learnt = {field.name: getattr(bins, field.name) for field in fields(Bins)}
         return cls(**learnt, columns=columns, is_boolean=boolean)
 
-    def at_most(self, column: int, cut: int, *, or_missing: bool = False) -> Literal:
-        """Return the literal that holds in the bins up to and with `cut`."""
-        return self._threshold(column, cut, "<=", False, or_missing)
-
-    def above(self, column: int, cut: int, *, or_missing: bool = False) -> Literal:
-        """Return the literal that holds in the bins above `cut`."""
-        return self._threshold(column, cut, ">", True, or_missing)
-
-    def _threshold(
-        self, column: int, cut: int, operator: str, truth: bool, or_missing: bool
+    def threshold(
+        self, column: int, cut: int, operator: str, *, or_missing: bool = False
     ) -> Literal:
+        """Return the literal that holds in the bins up to and with `cut` ("<="), or above it (">")."""
         name = self.columns.names[column]
         if self.is_boolean[column]:
-            return Literal(name, "=", truth, or_missing)
+            return Literal(name, "=", operator == ">", or_missing)
         return Literal(name, operator, float(self.cuts[column][cut]), or_missing)
 
     def category(self, column: int, position: int) -> Any:
@@ -79,14 +72,6 @@ class BinnedColumns(Bins):
         values = self.columns.categories[column]
         assert values is not None
         return values[int(self.cuts[column][position])].item()
-
-    def equals(self, column: int, position: int) -> Literal:
-        """Return the literal of one category."""
-        return Literal(self.columns.names[column], "=", self.category(column, position))
-
-    def is_missing(self, column: int) -> Literal:
-        """Return the literal of the missing cells."""
-        return Literal(self.columns.names[column], "is missing")
 
     def members(self, literal: Literal) -> tuple[int, np.ndarray]:
         """Return the column index of a literal, and in which of its 256 bins it holds."""
@@ -96,59 +81,37 @@ class BinnedColumns(Bins):
                 f"the table has {', '.join(self.columns.names)}"
             )
         column = self.columns.names.index(literal.column)
-        member = np.zeros(N_BINS, dtype=np.uint8)
+        bins = np.arange(N_BINS)
         if literal.operator == "is missing":
-            member[MISSING] = 1
+            member = bins == MISSING
         elif literal.operator == "is present":
-            member[:MISSING] = 1
+            member = bins != MISSING
         elif self.is_category[column]:
-            member[:] = self._category_members(column, literal)
+            values = literal.value if isinstance(literal.value, tuple) else (literal.value,)
+            inside = [self.category(column, k) in values for k in range(len(self.cuts[column]))]
+            member = np.isin(bins, np.flatnonzero(inside))
+            if literal.operator in {"!=", "not in"}:
+                member = ~member & (bins != MISSING)
         else:
-            member[:] = self._number_members(column, literal)
+            if self.is_boolean[column]:
+                cut, low = 0, literal.value is False
+            else:
+                cut = int(np.searchsorted(self.cuts[column], float(literal.value)))  # type: ignore[arg-type]
+                low = literal.operator == "<="
+            member = (bins <= cut if low else bins > cut) & (bins != MISSING)
         if literal.or_missing:
-            member[MISSING] = 1
-        return column, member
-
-    def _number_members(self, column: int, literal: Literal) -> np.ndarray:
-        if self.is_boolean[column]:
-            cut, low = 0, literal.value is False
-        else:
-            cut = int(np.searchsorted(self.cuts[column], float(literal.value)))  # type: ignore[arg-type]
-            low = literal.operator == "<="
-        member = np.arange(N_BINS) <= cut if low else np.arange(N_BINS) > cut
-        member[MISSING] = False
-        return member
-
-    def _category_members(self, column: int, literal: Literal) -> np.ndarray:
-        values = literal.value if isinstance(literal.value, tuple) else (literal.value,)
-        inside = [self.category(column, k) in values for k in range(len(self.cuts[column]))]
-        member = np.zeros(N_BINS, dtype=bool)
-        member[: len(inside)] = inside
-        if literal.operator in {"!=", "not in"}:
-            member = ~member
-            member[MISSING] = False
-        return member
+            member[MISSING] = True
+        return column, member.astype(np.uint8)
 
 
 @dataclass(frozen=True)
 class BinnedRows:
-    """The training rows of a search for rules.
-
-    Attributes
-    ----------
-    bins : BinnedColumns
-    codes : uint8 ndarray of shape (n_columns, n_rows)
-        The bins of the rows.
-    pool : ThreadPool, optional
-        Threads for large tables.
-    seed : int, default=0
-        Fixes what a search draws.
-    """
+    """The training rows of a search for rules."""
 
     bins: BinnedColumns
-    codes: np.ndarray
-    pool: ThreadPool | None = None
-    seed: int = 0
+    codes: np.ndarray  # bytes, of shape (n_columns, n_rows)
+    pool: ThreadPool | None = None  # for large tables
+    seed: int = 0  # of what a search draws
 
     def sums(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the sums of one value a row by column and bin, of shape (n_columns, 256).

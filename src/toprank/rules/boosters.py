@@ -1,8 +1,8 @@
 """Boosting of weak rankers: weights, steps, and what is kept of each search.
 
 The boosters know a source only through `source.best(y, weights, score)`. Each is an iterator of
-`BoostingRound`s; the caller decides when to stop (`toprank.stopping.run_rounds`). In every round
-positives and negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
+`KeptRound`s; the caller decides when to stop (`toprank.stopping.run_rounds`). In every round positives
+and negatives carry weights v1 and v0 of fixed totals; with h the weak ranker and alpha its step,
 
     v1 *= exp(-alpha h),    v0 *= exp(push alpha h),    each rescaled to its total.
 """
@@ -10,7 +10,6 @@ positives and negatives carry weights v1 and v0 of fixed totals; with h the weak
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -20,6 +19,7 @@ from scipy.optimize import brentq
 from toprank.base import TrainingData
 from toprank.rules._kernels import count_depths, update_weights
 from toprank.rules.clauses import CurvePath
+from toprank.rules.scoring import KeptRound
 from toprank.rules.weak_rankers import SearchPath, WeakRankerSource, total_weights
 from toprank.stopping import EarlyStopping
 from toprank.validation import Interval, StrOptions
@@ -29,7 +29,6 @@ __all__ = [
     "VARIANTS",
     "VARIANT_CONSTRAINTS",
     "Booster",
-    "BoostingRound",
     "PRankBooster",
     "RankBooster",
     "bound_step",
@@ -44,43 +43,6 @@ CLIP = 1e-6  # shares and correlations nearer than this to their ends would make
 STALL_ROUNDS = 10  # rounds without a better validation metric after which mix4 switches
 
 
-@dataclass(frozen=True)
-class BoostingRound:
-    """One weak ranker of an ensemble and its step.
-
-    The weak ranker gives a row `levels[k]` when `rules[k]` is the most specific of its nested rules
-    that covers the row, and 0 when none does. The ensemble adds `step` times that.
-
-    Attributes
-    ----------
-    rules : tuple
-        From the most general to the most specific; one rule when a clause or stump was kept.
-    levels : float ndarray of shape (len(rules),)
-    step : float
-        alpha.
-    score : float
-        r, what the step came from.
-    n_evaluated : int
-        Rules scored to find it.
-    depth : uint8 ndarray of shape (n_rows,)
-        How many of the kept rules cover each training row.
-    log_loss : float
-        Log of the training loss (over pairs, with its push) after this round, over that at the start.
-    """
-
-    rules: tuple[Any, ...]
-    levels: np.ndarray
-    step: float
-    score: float
-    n_evaluated: int
-    depth: np.ndarray
-    log_loss: float
-
-    def values(self, depth: np.ndarray) -> np.ndarray:
-        """Return what the round adds to the score of rows with so many covering rules."""
-        return contributions(depth, self.levels, self.step)
-
-
 def contributions(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
     """Return what a round adds to rows, `step * h`, from how many of its nested rules cover them."""
     return (step * np.concatenate([[0.0], levels]))[depth]
@@ -90,9 +52,7 @@ def initial_weights(
     y: np.ndarray, sample_weight: np.ndarray | None, total_negatives: float
 ) -> np.ndarray:
     """Rescale sample weights: positives sum to 1, negatives to `total_negatives`."""
-    weights = (
-        np.ones(len(y)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-    )
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     positive_sum, negative_sum = total_weights(y, weights)
     return weights * np.where(y > 0, 1.0 / positive_sum, total_negatives / negative_sum)
 
@@ -125,14 +85,8 @@ def exact_path_step(levels: np.ndarray, positives: np.ndarray, negatives: np.nda
     """Return the step that minimises the loss over pairs along a path.
 
     The loss (sum p exp(-alpha h)) (sum q exp(alpha h)) is convex in its logarithm, whose derivative
-    is the mean of h under the negatives' shifted weights minus that under the positives'.
-
-    Parameters
-    ----------
-    levels : ndarray of shape (n_rules,)
-        Values of h; rows under no rule have 0.
-    positives, negatives : ndarray of shape (n_rules + 1,)
-        Shares p and q of the class weights at depth 0, 1, ...
+    is the mean of h under the negatives' shifted weights minus that under the positives'. `levels` are the
+    values of h (0 under no rule), `positives` and `negatives` the shares p and q at depth 0, 1, ...
     """
     if len(levels) == 1:
         return exact_step(float(positives[1]), float(negatives[1]))
@@ -155,11 +109,31 @@ STEPS: dict[str, Callable[[float, float, float], float]] = {
 }
 
 
-class Booster(Iterator[BoostingRound]):
-    """Learns one weak ranker each time it is asked for the next round.
+class Booster(Iterator[KeptRound]):
+    """Learns one weak ranker each time it is asked for the next round, until its source has none left.
 
-    StopIteration: the source of weak rankers has none left.
+    `depth` says of each training row how many of the nested rules of the last round cover it.
     """
+
+    depth: np.ndarray
+
+    def __init__(self, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        self.positive = np.ascontiguousarray(y > 0)
+        self.sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight
+
+    def _kept(
+        self,
+        rules: tuple[Any, ...],
+        levels: np.ndarray,
+        step: float,
+        score: float,
+        n_evaluated: int,
+        log_loss: float,
+    ) -> KeptRound:
+        """Return the last round with the sample weights that its rules cover."""
+        counts = count_depths(self.depth, self.positive, self.sample_weight, len(rules) + 1)
+        negatives, positives = np.cumsum(counts[:0:-1], axis=0)[::-1].T.copy()
+        return KeptRound(rules, levels, step, score, n_evaluated, positives, negatives, log_loss)
 
     def observe(self, stopping: EarlyStopping) -> None:
         """Look at the validation metric after a round; does nothing by default."""
@@ -171,17 +145,6 @@ class RankBooster(Booster):
     Loss: R = sum over negatives k of (sum over positives i of exp(-(f_i - f_k)))^push, which
     factorises into (sum exp(-f_i))^push (sum exp(push f_k)); push = 1 is RankBoost's pair loss
     (Freund, Iyer, Schapire & Singer 2003; Rudin 2009). The weights are the shares of those two sums.
-
-    Parameters
-    ----------
-    source : WeakRankerSource
-    y : ndarray of 0/1
-    sample_weight : ndarray, optional
-    push : float
-        p of the p-norm push.
-    step : {"exact", "bound"}
-    learning_rate : float
-        Share of each step that is taken.
     """
 
     def __init__(
@@ -194,26 +157,23 @@ class RankBooster(Booster):
         step: str = "exact",
         learning_rate: float = 1.0,
     ) -> None:
+        super().__init__(y, sample_weight)
         self.source = source
-        self.positive = np.ascontiguousarray(y > 0)
         self.push = push
         self.step = STEPS[step]
         self.learning_rate = learning_rate
         self.weights = initial_weights(y, sample_weight, 1.0)
         self.log_loss = 0.0  # of R over its value at f = 0
 
-    def __next__(self) -> BoostingRound:
-        """Learn one weak ranker."""
+    def __next__(self) -> KeptRound:
         found = self.source.best(self.positive, self.weights, "auc")
         if found is None:
             raise StopIteration
         p, q = float(found.positives[-1]), float(found.negatives[-1])
         step = self.learning_rate * self.step(p, q, self.push)
-        levels, depth = np.ones(1), last_rule_only(found)
-        self.log_loss += _reweight(self.weights, self.positive, depth, step * levels, self.push)
-        return BoostingRound(
-            found.rules[-1:], levels, step, p - q, found.n_evaluated, depth, self.log_loss
-        )
+        levels, self.depth = np.ones(1), last_rule_only(found)
+        self.log_loss += _reweight(self, step * levels, self.push)
+        return self._kept(found.rules[-1:], levels, step, p - q, found.n_evaluated, self.log_loss)
 
 
 #: variant -> (what the search maximises, what is kept) in round t; `late` is true after the switch
@@ -244,20 +204,9 @@ class PRankBooster(Booster):
 
     Positives' weights sum to 1, negatives' to the skew N/P. A round's r is the area that its search
     maximised (of the clause, or of the whole path), and alpha = ln((1 + r)/(1 - r)) / 2, whatever is
-    kept: mix1 keeps a clause with the area of its path, mix2 a path with the area of its clause.
-
-    Parameters
-    ----------
-    source : WeakRankerSource
-    y : ndarray of 0/1
-    sample_weight : ndarray, optional
-    weak : {"clause", "path", "mix1", "mix2", "mix3", "mix4"}
-    switch_at : int, "stall" or None
-        mix4 learns as "clause" before this round (counted from 0) and as "mix1" from it on; "stall"
-        switches when the validation metric stalls; None waits for a call of `switch`.
-    step : {"area", "exact"}
-        alpha from r as above, or the minimum of the loss over pairs along the weak ranker.
-    learning_rate : float
+    kept: mix1 keeps a clause with the area of its path, mix2 a path with the area of its clause. mix4
+    learns as "clause" before round `switch_at` (counted from 0) and as "mix1" from it on; "stall" switches
+    when the validation metric stalls, None never. `step="exact"` minimises the loss over pairs instead.
     """
 
     def __init__(
@@ -271,13 +220,12 @@ class PRankBooster(Booster):
         step: str = "area",
         learning_rate: float = 1.0,
     ) -> None:
+        super().__init__(y, sample_weight)
         self.source = source
-        self.positive = np.ascontiguousarray(y > 0)
         self.variant = VARIANTS[weak]
         self.switch_at = switch_at
         self.learning_rate = learning_rate
-        base = np.ones(len(y)) if sample_weight is None else sample_weight
-        positive_sum, negative_sum = total_weights(y, base)
+        positive_sum, negative_sum = total_weights(y, self.sample_weight)
         self.skew = negative_sum / positive_sum
         self.weights = initial_weights(y, sample_weight, self.skew)
         self.area_step = step == "area"
@@ -299,61 +247,47 @@ class PRankBooster(Booster):
             learning_rate=estimator.learning_rate,
         )
 
-    def switch(self) -> None:
-        """Let mix4 learn as mix1 from the next round on."""
-        self.late = True
-
     def observe(self, stopping: EarlyStopping) -> None:
         """Switch once the validation metric has stalled, if that is what `switch_at` says."""
         if self.switch_at == "stall" and stopping.stalled(STALL_ROUNDS):
-            self.switch()
+            self.late = True
 
-    def __next__(self) -> BoostingRound:
-        """Learn one weak ranker."""
+    def __next__(self) -> KeptRound:
         if isinstance(self.switch_at, Integral) and self.n_rounds >= self.switch_at:
-            self.switch()
+            self.late = True
         score, kept = self.variant(self.n_rounds, self.late)
         found = self.source.best(self.positive, self.weights, score)
         if found is None:
             raise StopIteration
-        rules, levels, depth = self._keep(found, kept)
-        step = self.learning_rate * self._step(found.score, levels, depth)
-        self.log_loss += _reweight(
-            self.weights, self.positive, depth, step * levels, total_negatives=self.skew
-        )
+        if kept == "clause":
+            rules, levels, self.depth = found.rules[-1:], np.ones(1), last_rule_only(found)
+        else:
+            path = CurvePath(1.0, self.skew)
+            for point in zip(found.positives, found.negatives, strict=True):
+                path = path.extended(*point)
+            rules, levels, self.depth = found.rules, path.levels(), found.depth
+        step = self.learning_rate * self._step(found.score, levels)
+        self.log_loss += _reweight(self, step * levels, total_negatives=self.skew)
         self.n_rounds += 1
-        return BoostingRound(
-            rules, levels, step, found.score, found.n_evaluated, depth, self.log_loss
-        )
+        return self._kept(rules, levels, step, found.score, found.n_evaluated, self.log_loss)
 
-    def _step(self, r: float, levels: np.ndarray, depth: np.ndarray) -> float:
+    def _step(self, r: float, levels: np.ndarray) -> float:
         if self.area_step:
             return _bounded(r)
-        shares = count_depths(depth, self.positive, self.weights, len(levels) + 1)
+        shares = count_depths(self.depth, self.positive, self.weights, len(levels) + 1)
         return exact_path_step(levels, shares[:, 1], shares[:, 0] / self.skew)
-
-    def _keep(self, found: SearchPath, kept: str) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
-        """Return rules, levels and depths of what the variant keeps of a search."""
-        if kept == "clause":
-            return found.rules[-1:], np.ones(1), last_rule_only(found)
-        path = CurvePath(1.0, self.skew)
-        for point in zip(found.positives, found.negatives, strict=True):
-            path = path.extended(*point)
-        return found.rules, path.levels(), found.depth
 
 
 def _reweight(
-    weights: np.ndarray,
-    positive: np.ndarray,
-    depth: np.ndarray,
+    booster: RankBooster | PRankBooster,
     steps: np.ndarray,
     push: float = 1.0,
     total_negatives: float = 1.0,
 ) -> float:
-    """Update weights in place after steps alpha h by depth; return the change of the log loss."""
+    """Update a booster's weights after steps alpha h by depth; return the change of the log loss."""
     steps = np.concatenate([[0.0], steps])
-    factors = np.exp(-steps), np.exp(push * steps)
-    sums = update_weights(weights, positive, depth, *factors, 1.0, total_negatives)
+    rows = (booster.weights, booster.positive, booster.depth)
+    sums = update_weights(*rows, np.exp(-steps), np.exp(push * steps), 1.0, total_negatives)
     return float(push * np.log(sums[0]) + np.log(sums[1]))
 
 

@@ -79,23 +79,13 @@ def _extension_areas(positives, negatives, end_positives, end_negatives, fixed_a
 
 @dataclass(frozen=True)
 class CurvePath:
-    """The curve of a path of nested rules, with the totals of both classes.
-
-    Attributes
-    ----------
-    total_positives, total_negatives : float
-        The last point of the curve: every row.
-    positives, negatives : tuple of float
-        The points of the rules, from the most general to the most specific.
-    fixed_area : float
-        Area under the curve from the last rule's recall up to recall 1, times `total_positives`.
-    """
+    """The curve of a path of nested rules, with the totals of both classes."""
 
     total_positives: float
     total_negatives: float
-    positives: tuple[float, ...] = ()
+    positives: tuple[float, ...] = ()  # of the rules, from the most general to the most specific
     negatives: tuple[float, ...] = ()
-    fixed_area: float = 0.0
+    fixed_area: float = 0.0  # from the last rule's recall up to recall 1, times `total_positives`
 
     def extended(self, positives: float, negatives: float) -> CurvePath:
         """Return the path with one more rule, which covers a part of what the last one covers."""
@@ -143,17 +133,16 @@ def _auc_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -
     return positives / path.total_positives - negatives / path.total_negatives
 
 
-def _clause_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
-    """Return the area of the curve through each candidate alone."""
-    end_positives, end_negatives = float(path.total_positives), float(path.total_negatives)
-    areas = _extension_areas(positives, negatives, end_positives, end_negatives, 0.0)
-    return areas / path.total_positives
-
-
 def _path_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
     """Return the area of the curve through the whole path and each candidate at its end."""
     areas = _extension_areas(positives, negatives, *path.end, path.fixed_area)
     return areas / path.total_positives
+
+
+def _clause_scores(positives: np.ndarray, negatives: np.ndarray, path: CurvePath) -> np.ndarray:
+    """Return the area of the curve through each candidate alone."""
+    every_row = CurvePath(path.total_positives, path.total_negatives)
+    return _path_scores(positives, negatives, every_row)
 
 
 #: What a search maximises: scores of candidate extensions (their weights of positives and
@@ -170,21 +159,21 @@ SCORES: dict[str, Callable[[np.ndarray, np.ndarray, CurvePath], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When a search stops even though it could go on.
+    """When a search stops even though it could go on, before a step.
 
-    Attributes
-    ----------
-    max_length : int
-        Maximum number of refinements (at most 255).
-    max_evaluated : int or None
-        Stop before a step once this many rules were scored.
-    max_seconds : float or None
-        Stop before a step once this much time has passed; results then depend on the machine.
+    After `max_length` refinements (at most 255), once `max_evaluated` rules were scored, or once
+    `max_seconds` have passed; results then depend on the machine.
     """
 
     max_length: int = 4
     max_evaluated: int | None = None
     max_seconds: float | None = None
+
+    def exhausted(self, n_evaluated: int, start: float) -> bool:
+        """Return whether so many rules were scored, or so much time passed since `start`."""
+        if self.max_evaluated is not None and n_evaluated >= self.max_evaluated:
+            return True
+        return self.max_seconds is not None and time.monotonic() - start >= self.max_seconds
 
 
 class Refiner(Protocol):
@@ -204,26 +193,18 @@ def greedy_refine(
     score: str,
     limits: SearchLimits,
 ) -> SearchPath | None:
-    """Refine greedily until nothing raises the score, or a limit is met.
+    """Refine greedily from the most general rule until nothing raises the score, or a limit is met.
 
-    Parameters
-    ----------
-    refiner : Refiner
-        Starts at the most general rule.
-    total_positives, total_negatives : float
-        Total weights of the classes.
-    score : str
-        What is maximised, a key of `SCORES`.
-    limits : SearchLimits
+    `score` is what is maximised, a key of `SCORES`.
     """
     path = CurvePath(float(total_positives), float(total_negatives))
     scorer = SCORES[score]
-    every_row = np.array([path.end])
-    current = float(scorer(every_row[:, 0].copy(), every_row[:, 1].copy(), path)[0])
+    positives, negatives = (np.array([total]) for total in path.end)
+    current = float(scorer(positives, negatives, path)[0])
     rules: list[Any] = []
     depth: np.ndarray | None = None
     n_evaluated, start = 0, time.monotonic()
-    while len(rules) < limits.max_length and not _exhausted(limits, n_evaluated, start):
+    while len(rules) < limits.max_length and not limits.exhausted(n_evaluated, start):
         positives, negatives = refiner.candidates()
         n_evaluated += len(positives)
         if len(positives) == 0:
@@ -242,12 +223,6 @@ def greedy_refine(
     return SearchPath(tuple(rules), depth, *points, current, n_evaluated)
 
 
-def _exhausted(limits: SearchLimits, n_evaluated: int, start: float) -> bool:
-    if limits.max_evaluated is not None and n_evaluated >= limits.max_evaluated:
-        return True
-    return limits.max_seconds is not None and time.monotonic() - start >= limits.max_seconds
-
-
 # -- clauses over a table ------------------------------------------------------------------------------
 
 
@@ -259,12 +234,6 @@ class ClauseSource:
     drawn among the positives in proportion to their weight now (`draw_seed`), from an order that
     depends on the contents of the rows alone: neither the order of the table nor copies in place of
     weights change the draws.
-
-    Parameters
-    ----------
-    rows : BinnedRows
-        The training rows.
-    limits : SearchLimits, optional
     """
 
     def __init__(self, rows: BinnedRows, limits: SearchLimits | None = None) -> None:
@@ -331,10 +300,10 @@ class TableRefiner:
     def _literal(self, column: int, cut: int) -> Literal:
         bins, seed = self.table.bins, int(self.seed_codes[column])
         if seed == MISSING:
-            return bins.is_missing(column)
+            return Literal(bins.columns.names[column], "is missing")
         if bins.is_category[column]:
-            return bins.equals(column, seed)
-        return bins.at_most(column, cut) if seed <= cut else bins.above(column, cut)
+            return Literal(bins.columns.names[column], "=", bins.category(column, seed))
+        return bins.threshold(column, cut, "<=" if seed <= cut else ">")
 
 
 def simplified(rule: Rule, literal: Literal) -> Rule:
@@ -358,15 +327,8 @@ def draw_seed(positive_rows: np.ndarray, weights: np.ndarray, random: np.random.
     """Draw a positive row with probability proportional to its weight now.
 
     Later rounds so start from the positives that the ensemble still ranks low, and a row of weight 2
-    is drawn as often as two copies of it.
-
-    Parameters
-    ----------
-    positive_rows : int ndarray
-        Rows to draw from. Give them in an order that depends on their contents alone, and the draw
-        does not depend on the order of the rows in the table.
-    weights : float ndarray of shape (n_rows,)
-    random : numpy.random.RandomState
+    is drawn as often as two copies of it. With `positive_rows` in an order that depends on their contents
+    alone, the draw does not depend on the order of the rows in the table.
     """
     cumulative = np.cumsum(weights[positive_rows])
     target = random.random_sample() * cumulative[-1]

@@ -19,9 +19,8 @@ from toprank.binning import Bins
 from toprank.columns import as_frame, is_table
 from toprank.docstrings import fill_docstring
 from toprank.parallel import ThreadPool, thread_count
-from toprank.rules._kernels import count_depths
 from toprank.rules.binned import BinnedColumns, BinnedRows, boolean_columns
-from toprank.rules.boosters import Booster, BoostingRound, contributions
+from toprank.rules.boosters import Booster, contributions
 from toprank.rules.scoring import (
     KeptRound,
     PathLookup,
@@ -32,7 +31,7 @@ from toprank.rules.scoring import (
 from toprank.stopping import EarlyStopping, ValidationMetric, hold_out, run_rounds
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval
 
-__all__ = ["BoostedRules", "Depths", "kept_round"]
+__all__ = ["BoostedRules", "Depths"]
 
 ROWS_FOR_THREADS = 50_000
 
@@ -111,7 +110,7 @@ class BoostedRules(BaseRanker):
         with ThreadPool(self.n_jobs) as pool:
             codes = bins.codes(train.X, n_jobs=self.n_jobs)
             rows = BinnedRows(self.bins_, codes, pool, search_seed)
-            self._grow(self._booster(rows, train), train, validation)
+            self._grow(self._booster(rows, train), validation)
             lookup = PathLookup.of(self.bins_, self.rounds_)
             scores = lookup.scores(codes[lookup.used], pool)
         self._set_threshold(scores, train)
@@ -138,21 +137,19 @@ class BoostedRules(BaseRanker):
         held_out = hold_out(data.y, self.validation_fraction, seed)
         return data.rows(~held_out), data.rows(held_out)
 
-    def _grow(self, booster: Booster, train: TrainingData, validation: TrainingData | None) -> None:
+    def _grow(self, booster: Booster, validation: TrainingData | None) -> None:
         """Take rounds of the booster, and set the attributes that describe them."""
-        # kept as they come: a BoostingRound holds a byte for every row
-        rounds = (kept_round(found, train) for found in booster)
-        self.rounds_ = tuple(self._run(rounds, booster, validation))
+        for attribute in ("validation_scores_", "best_iteration_"):  # of a fit before
+            self.__dict__.pop(attribute, None)
+        self.rounds_ = tuple(self._run(booster, validation))
         self.n_evaluated_ = np.array([kept.n_evaluated for kept in self.rounds_], dtype=np.int64)
         self.train_loss_ = np.array([kept.log_loss for kept in self.rounds_])
 
-    def _run(
-        self, rounds: Iterator[KeptRound], booster: Booster, validation: TrainingData | None
-    ) -> list[KeptRound]:
+    def _run(self, booster: Booster, validation: TrainingData | None) -> list[KeptRound]:
         """Run the booster; with early stopping, keep the rounds up to the best one."""
         options: Any = {"verbose": self.verbose, "label": type(self).__name__}
         if validation is None:
-            return run_rounds(rounds, self.n_estimators, **options)
+            return run_rounds(booster, self.n_estimators, **options)
         metric = self._validation_metric()
         stopping = EarlyStopping(self.early_stopping_rounds, metric.greater_is_better)
         scores = np.zeros(len(validation.y))
@@ -164,7 +161,7 @@ class BoostedRules(BaseRanker):
                 booster.observe(stopping)
                 return stop
 
-            done = run_rounds(rounds, self.n_estimators, after_round=after_round, **options)
+            done = run_rounds(booster, self.n_estimators, after_round=after_round, **options)
         self.validation_scores_ = np.array(stopping.history)
         if self.early_stopping_rounds is not None and stopping.history:
             self.best_iteration_ = stopping.best_round
@@ -247,9 +244,8 @@ class BoostedRules(BaseRanker):
         X = self._check_rows(X)
         with self._depths(X, self.rounds_) as depth:
             parts = [_fired(t, kept, depth(kept)) for t, kept in enumerate(self.rounds_, start=1)]
-        if not parts:
-            return pd.DataFrame({"row": [], "round": [], "rule": [], "adds": []})
-        table = pd.concat(parts, ignore_index=True)
+        empty = pd.DataFrame({"row": [], "round": [], "rule": [], "adds": []})
+        table = pd.concat(parts, ignore_index=True) if parts else empty
         order = np.lexsort((table["round"], -table["adds"].abs(), table["row"]))
         return table.iloc[order].reset_index(drop=True)
 
@@ -278,23 +274,6 @@ class BoostedRules(BaseRanker):
         """The rules of the ensemble, one line each (`toprank.rules.scoring.rules_table`)."""
         check_is_fitted(self)
         return rules_table(self.rounds_)
-
-
-def kept_round(found: BoostingRound, data: TrainingData) -> KeptRound:
-    """Return the part of a round that a fitted estimator keeps."""
-    n_depths = len(found.rules) + 1
-    counts = count_depths(found.depth, data.y > 0, data.weights, n_depths)
-    covered = np.cumsum(counts[:0:-1], axis=0)[::-1]
-    return KeptRound(
-        found.rules,
-        found.levels,
-        found.step,
-        found.score,
-        found.n_evaluated,
-        np.ascontiguousarray(covered[:, 1]),
-        np.ascontiguousarray(covered[:, 0]),
-        found.log_loss,
-    )
 
 
 def _values(kept: KeptRound, depth: Depths) -> np.ndarray:

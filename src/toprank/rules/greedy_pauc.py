@@ -13,6 +13,7 @@ from toprank.base import BaseRanker, TrainingData
 from toprank.docstrings import fill_docstring
 from toprank.metrics import partial_auc
 from toprank.progress import progress
+from toprank.sampling import sample_classes
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions, check_range
 
 __all__ = ["GreedyPAUC"]
@@ -108,14 +109,17 @@ class GreedyPAUC(BaseRanker):
         self : GreedyPAUC
         """
         data = self._check_training(X, y, sample_weight)
-        sample = _sample_rows(data.y, check_random_state(self.random_state))
+        random = check_random_state(self.random_state)
+        sample = sample_classes(data.y > 0, SAMPLE_ROWS, SAMPLE_ROWS, random)
         search = _Search(data, check_range(self.fpr), sample)
         with progress(None, type(self).__name__, enabled=self.verbose) as advance:
             search.start()
             for _ in range(self.n_passes):
                 waiting = search.ranked_columns()
                 while waiting:
-                    column = search.best_of(waiting) if self.selection == "greedy" else waiting[0]
+                    column = waiting[0]
+                    if self.selection == "greedy":  # the best combination on the sample
+                        column = max(waiting, key=lambda j: (search.coarse(j)[1], -j))
                     waiting.remove(column)
                     search.add(column)
                     advance()
@@ -135,7 +139,9 @@ class _Search:
     def __init__(self, data: TrainingData, fpr: tuple[float, float], sample: np.ndarray) -> None:
         self.data = data
         self.sample = sample
-        self.spread = _spread(data)
+        deviations = np.array([_deviation(cells, data.sample_weight) for cells in data.X.T])
+        only_rounding = 1e-12 * np.abs(data.X).max(axis=0)
+        self.spread = np.where(deviations > only_rounding, deviations, 0.0)
         self.coefficients = np.zeros(data.X.shape[1])
         self.scores = np.zeros(len(data.y))
         self.deviation = 1.0
@@ -174,14 +180,10 @@ class _Search:
         waiting = [j for j in self.single if not self.order or j != self.order[-1]]
         return sorted(waiting, key=lambda j: (-self.single[j], j))
 
-    def best_of(self, columns: list[int]) -> int:
-        """Return the column whose combination with the score so far is best on the sample."""
-        return max(columns, key=lambda j: (self._coarse(j)[1], -j))
-
     def add(self, j: int) -> None:
         """Add a column at its best angle, if that raises the partial AUC of all rows."""
         width = np.pi / N_ANGLES
-        coarse, _ = self._coarse(j)
+        coarse, _ = self.coarse(j)
         on_sample = self._trial(j, self.sample)
         near = _golden_section(on_sample, coarse - width, coarse + width, start=coarse)
         on_all = self._trial(j, slice(None))
@@ -194,7 +196,7 @@ class _Search:
         column, unit = self.column(j, rows), self.scores[rows] / self.deviation
         return lambda t: self.measure(np.cos(t) * unit + np.sin(t) * column, rows)
 
-    def _coarse(self, j: int) -> tuple[float, float]:
+    def coarse(self, j: int) -> tuple[float, float]:
         """Return the best of evenly spaced angles on the sample, and its partial AUC there."""
         # straight up and straight down leave out the score so far, and are not tried
         angles = (np.arange(1, N_ANGLES) / N_ANGLES - 0.5) * np.pi
@@ -233,23 +235,6 @@ def _golden_section(
             low, left = left, right
             right = low + GOLDEN * (high - low)
     return max((value, point) for point, value in tried.items())[1]
-
-
-def _sample_rows(y: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Return the rows on which angles are tried first: all, or up to 20,000 of each class."""
-    kept = []
-    for rows in (np.flatnonzero(y > 0), np.flatnonzero(y <= 0)):
-        few = len(rows) <= SAMPLE_ROWS
-        kept.append(rows if few else np.sort(random.choice(rows, SAMPLE_ROWS, replace=False)))
-    return np.concatenate(kept)
-
-
-def _spread(data: TrainingData) -> np.ndarray:
-    """Return the standard deviation of every column, 0 where it is only rounding."""
-    weight = data.sample_weight
-    deviations = np.array([_deviation(data.X[:, j], weight) for j in range(data.X.shape[1])])
-    size = np.abs(data.X).max(axis=0)
-    return np.where(deviations > 1e-12 * size, deviations, 0.0)
 
 
 def _deviation(values: np.ndarray, weight: np.ndarray | None) -> float:

@@ -10,7 +10,6 @@ two neighbours: no pairs, and no sort but of the few rows near the ends of the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral, Real
@@ -27,7 +26,7 @@ from toprank.binning import MISSING, N_BINS
 from toprank.docstrings import fill_docstring
 from toprank.rule import Literal, Rule
 from toprank.rules.binned import BinnedColumns, BinnedRows
-from toprank.rules.boosters import Booster, BoostingRound, contributions
+from toprank.rules.boosters import Booster, contributions
 from toprank.rules.ensemble import BoostedRules
 from toprank.rules.scoring import KeptRound
 from toprank.rules.weak_rankers import StumpSource
@@ -50,20 +49,11 @@ SHARPNESS = 20.0  # rounds are compared by a partial AUC that is smoothed so muc
 
 @dataclass(frozen=True)
 class SmoothPartialAUC:
-    """The smoothed partial AUC of weighted rows.
-
-    Attributes
-    ----------
-    positive : bool ndarray
-    weights : float ndarray
-        Row weights.
-    sigma : float
-        Width of the smoothing, in units of the score.
-    """
+    """The smoothed partial AUC of weighted rows."""
 
     positive: np.ndarray
     weights: np.ndarray
-    sigma: float = 1.0
+    sigma: float = 1.0  # width of the smoothing, in units of the score
 
     def in_range(self, scores: np.ndarray, low: float, high: float) -> np.ndarray:
         """Return the weight of each negative that is ranked between low N and high N; 0 for positives.
@@ -90,7 +80,10 @@ class SmoothPartialAUC:
     def value(self, scores: np.ndarray, in_range: np.ndarray) -> float:
         """Return the smoothed partial AUC against negatives of these weights, in [0, 1]."""
         positives, negatives, _, step = self._spread(scores, in_range)
-        above = _normal_sums(positives, step / self.sigma)
+        # sums of Phi over the positives: of its step by a running sum, of the rest, which is short, by
+        # convolution
+        above = np.cumsum(positives[::-1])[::-1] - 0.5 * positives
+        above += _convolve(positives, _kernels(step / self.sigma)[0])
         # not a BLAS product: its threads cost more than such a short sum
         return float(np.sum(negatives * above) / (positives.sum() * negatives.sum()))
 
@@ -98,8 +91,9 @@ class SmoothPartialAUC:
         """Return the derivative of `value` by each score: >= 0 for positives, <= 0 for negatives."""
         positives, negatives, start, step = self._spread(scores, in_range)
         scale = 1.0 / (positives.sum() * negatives.sum() * self.sigma)
-        for_positives = scale * _density_sums(negatives, step / self.sigma)
-        for_negatives = scale * _density_sums(positives, step / self.sigma)
+        _, density = _kernels(step / self.sigma)
+        for_positives = scale * _convolve(negatives, density)
+        for_negatives = scale * _convolve(positives, density)
         rows = scores, self.positive, self.weights, in_range
         return _interpolate_gradient(*rows, for_positives, for_negatives, start, 1 / step)
 
@@ -115,8 +109,7 @@ class SmoothPartialAUC:
         """Return score, weight strictly above, and weight of the tie group at a rank (by weight)."""
         start, step, n_points = self._grid(scores)
         through = np.cumsum(cells[::-1])[::-1]
-        reached = np.flatnonzero(through >= rank * (1 - 1e-12))
-        cell = int(reached[-1])
+        cell = int(np.flatnonzero(through >= rank * (1 - 1e-12))[-1])
         rows = _rows_of_cell(scores, self.positive, start, 1 / step, n_points, cell)
         values, inverse = np.unique(-scores[rows], return_inverse=True)
         weight = np.bincount(inverse, weights=self.weights[rows])
@@ -145,20 +138,6 @@ def _kernels(step: float) -> tuple[np.ndarray, np.ndarray]:
     return difference[::-1].copy(), density
 
 
-def _normal_sums(positives: np.ndarray, step: float) -> np.ndarray:
-    """Sum positives[m] Phi((m - b) step) over the points m, for each grid point b.
-
-    The step part by a running sum; Phi minus a step is short, and convolved.
-    """
-    above = np.cumsum(positives[::-1])[::-1] - 0.5 * positives
-    return above + _convolve(positives, _kernels(step)[0])
-
-
-def _density_sums(weights: np.ndarray, step: float) -> np.ndarray:
-    """Sum weights[m] times the normal density over the points m, for each grid point b."""
-    return _convolve(weights, _kernels(step)[1])
-
-
 def _convolve(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     """Convolve with a kernel of odd length, centred on each point."""
     half = len(kernel) // 2
@@ -174,25 +153,14 @@ class SplineBasis:
 
     A spline over a binned column takes one value an interval, so it is a path of nested rules
     (`x is present`, `x > c1`, `x > c2`, ...) with a level for each: it is scored, explained and written
-    as SQL like any other path.
-
-    Attributes
-    ----------
-    column : int
-    rules : tuple of Rule
-        The nested rules of the intervals, from "present" to above the last cut.
-    depth_of_bin : uint8 ndarray of shape (256,)
-        How many of the rules cover each bin of the column.
-    levels : ndarray of shape (n_basis, n_intervals)
-        Basis functions, centred over the intervals and of unit length: 1 at one knot and 0 at the
-        others before that, natural cubic splines in between.
-    roughness : ndarray of shape (n_basis, n_basis)
-        Integrals of products of second derivatives, over their greatest diagonal entry.
+    as SQL like any other path. The basis functions (rows of `levels`) are 1 at one knot and 0 at the
+    others, then centred over the intervals and scaled to unit length; `roughness` has the integrals of
+    the products of their second derivatives, over the greatest diagonal entry.
     """
 
     column: int
     rules: tuple[Rule, ...]
-    depth_of_bin: np.ndarray
+    depth_of_bin: np.ndarray  # how many of the rules cover each of the 256 bins
     levels: np.ndarray
     roughness: np.ndarray
 
@@ -203,7 +171,7 @@ class SplineBasis:
         cuts = bins.cuts[column][chosen]
         name = bins.columns.names[column]
         literals = [Literal(name, "is present")]
-        literals += [bins.above(column, int(k)) for k in chosen]
+        literals += [bins.threshold(column, int(k), ">") for k in chosen]
         depth = np.searchsorted(chosen, np.arange(N_BINS), side="left") + 1
         depth[MISSING] = 0
         centres = np.concatenate([cuts[:1], (cuts[1:] + cuts[:-1]) / 2, cuts[-1:]])
@@ -222,12 +190,6 @@ class SplineBasis:
         """Return the inner products of the basis functions with values of rows, summed by bin."""
         by_depth = np.bincount(self.depth_of_bin, weights=sums, minlength=len(self.rules) + 1)
         return self.levels @ by_depth[1:]
-
-
-def spline_bases(bins: BinnedColumns, n_knots: int) -> list[SplineBasis]:
-    """Return bases of the continuous columns: numbers with more distinct values than knots."""
-    continuous = np.flatnonzero(~bins.is_category & (bins.n_cuts > n_knots))
-    return [SplineBasis.of(bins, j, n_knots) for j in continuous.tolist()]
 
 
 def _spread_out(n: int, wanted: int) -> np.ndarray:
@@ -283,6 +245,7 @@ class PartialAUCBooster(Booster):
         penalty: float,
         learning_rate: float,
     ) -> None:
+        super().__init__(objective.positive, objective.weights)
         self.source = source
         self.bases = bases
         self.objective = objective
@@ -296,29 +259,23 @@ class PartialAUCBooster(Booster):
         self.scores = np.zeros(len(objective.positive))
         self.n_rounds = 0
 
-    def __next__(self) -> BoostingRound:
-        """Learn one weak ranker. StopIteration: none raises the penalised partial AUC."""
+    def __next__(self) -> KeptRound:
         in_range = self.objective.in_range(self.scores, *self._range())
         direction = self._steepest(self.objective.gradient(self.scores, in_range))
         if direction is None:
             raise StopIteration
         step = self.learning_rate * self._step(direction, in_range)
         self.n_rounds += 1
+        self.depth = direction.depth
         self.scores += contributions(direction.depth, direction.levels, step)
         if direction.spline is not None:
             b, k, sign = direction.spline
             self.coefficients[b][k] += sign * step
         in_range = self.objective.in_range(self.scores, *self.fpr)
         value = self.objective.value(self.scores, in_range)
-        return BoostingRound(
-            direction.rules,
-            direction.levels,
-            step,
-            self.sharp.value(self.scores, in_range),
-            self.n_evaluated,
-            direction.depth,
-            float(np.log(max(1.0 - value, 1e-300))),
-        )
+        score, log_loss = self.sharp.value(self.scores, in_range), np.log(max(1.0 - value, 1e-300))
+        rules, levels = direction.rules, direction.levels
+        return self._kept(rules, levels, step, score, self.n_evaluated, float(log_loss))
 
     def _range(self) -> tuple[float, float]:
         """Return the range of this round: from (0, 1) to `fpr`, its upper end by equal factors."""
@@ -501,11 +458,9 @@ class PAUCBoost(BoostedRules):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _run(
-        self, rounds: Iterator[KeptRound], booster: Booster, validation: TrainingData | None
-    ) -> list[KeptRound]:
+    def _run(self, booster: Booster, validation: TrainingData | None) -> list[KeptRound]:
         """Keep the rounds up to the best one: against a moving range the ascent need not always rise."""
-        done = super()._run(rounds, booster, validation)
+        done = super()._run(booster, validation)
         if self.early_stopping_rounds is not None or not done:
             return done
         return done[: int(np.argmax([kept.score for kept in done])) + 1]
@@ -516,12 +471,11 @@ class PAUCBoost(BoostedRules):
         return ValidationMetric.of("partial_auc", fpr=check_range(self.fpr))
 
     def _booster(self, rows: BinnedRows, train: TrainingData, /) -> PartialAUCBooster:
-        bases = spline_bases(rows.bins, self.n_knots) if self.weak == "spline" else []
-        with_splines = {basis.column for basis in bases}
-        columns = [j for j in range(rows.bins.n_columns) if j not in with_splines]
+        bins = rows.bins
+        smooth = ~bins.is_category & (bins.n_cuts > self.n_knots) & (self.weak == "spline")
         return PartialAUCBooster(
-            StumpSource(rows, columns),
-            bases,
+            StumpSource(rows, np.flatnonzero(~smooth).tolist()),
+            [SplineBasis.of(bins, j, self.n_knots) for j in np.flatnonzero(smooth).tolist()],
             SmoothPartialAUC(train.y > 0, train.weights, float(self.sigma)),
             check_range(self.fpr),
             narrow_until=self.narrowing * self.n_estimators,

@@ -106,16 +106,23 @@ class PathLookup:
         )
 
     def scores(self, codes: np.ndarray, pool: ThreadPool) -> np.ndarray:
-        """Score binned rows; rounds that look at one column are added up beforehand."""
+        """Score binned rows; rounds that look at one column are added up beforehand, by bin."""
         scores = np.zeros(codes.shape[1])
-        single = self._one_column()
-        tables = self._column_tables(np.flatnonzero(single))
-        columns, members, values, starts = self._part(np.flatnonzero(~single))
+        starts, stops = self.starts[:-1], self.starts[1:]
+        several = np.ones(len(starts), dtype=bool)
+        tables = np.zeros((len(self.used), N_BINS))
+        every_bin = np.tile(np.arange(N_BINS, dtype=np.uint8), (len(self.used), 1))
+        for t, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            column = self.columns[start]
+            if (self.columns[start:stop] == column).all():
+                tables[column] += self.round_scores(every_bin, t)
+                several[t] = False
+        paths = (self.columns, self.members, self.values, starts[several], stops[several])
 
         def fill(first: int) -> None:
             last = min(first + CHUNK_ROWS, len(scores))
             add_tables(codes, tables, scores, first, last)
-            walk_paths(codes, columns, members, values, starts, scores, first, last)
+            walk_paths(codes, *paths, scores, first, last)
 
         pool.map(fill, range(0, len(scores), CHUNK_ROWS))
         return scores
@@ -123,34 +130,9 @@ class PathLookup:
     def round_scores(self, codes: np.ndarray, t: int) -> np.ndarray:
         """Return what round t adds to binned rows."""
         scores = np.zeros(codes.shape[1])
-        walk_paths(codes, *self._part(np.array([t])), scores, 0, len(scores))
+        paths = (self.columns, self.members, self.values, self.starts[[t]], self.starts[[t + 1]])
+        walk_paths(codes, *paths, scores, 0, len(scores))
         return scores
-
-    def _one_column(self) -> np.ndarray:
-        """Return which rounds have all their literals on one column."""
-        pairs = zip(self.starts[:-1], self.starts[1:], strict=True)
-        return np.array(
-            [(self.columns[a:b] == self.columns[a]).all() for a, b in pairs], dtype=bool
-        )
-
-    def _part(self, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return columns, members, values and starts of some rounds."""
-        lengths = np.diff(self.starts)[rounds]
-        kept = [np.arange(self.starts[t], self.starts[t + 1]) for t in rounds]
-        index = np.concatenate([np.empty(0, dtype=np.int64), *kept])
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return self.columns[index], self.members[index], self.values[index], starts
-
-    def _column_tables(self, rounds: np.ndarray) -> np.ndarray:
-        """Sum the values of rounds that look at one column by column and bin."""
-        tables = np.zeros((len(self.used), N_BINS))
-        every_bin = np.arange(N_BINS, dtype=np.uint8)[None, :]
-        for t in rounds:
-            columns, members, values, starts = self._part(np.array([t]))
-            added = np.zeros(N_BINS)
-            walk_paths(every_bin, np.zeros_like(columns), members, values, starts, added, 0, N_BINS)
-            tables[columns[0]] += added
-        return tables
 
 
 def rules_table(rounds: Sequence[KeptRound]) -> pd.DataFrame:

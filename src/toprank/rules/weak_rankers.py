@@ -26,49 +26,24 @@ TINY = 1e-12  # a signed weight below is rounding
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Nested rules from the first refinement of "every row" to the best one found.
+    """Nested rules from the first refinement of "every row" to the best one found."""
 
-    Attributes
-    ----------
-    rules : tuple
-        `rules[k + 1]` covers a part of what `rules[k]` covers. Never empty.
-    depth : uint8 ndarray of shape (n_rows,)
-        How many of the rules cover each training row (0: none, `len(rules)`: the best rule too).
-    positives, negatives : float ndarray of shape (len(rules),)
-        Weight of the positives (negatives) that each rule covers.
-    score : float
-        What the search maximised, at the best rule.
-    n_evaluated : int
-        How many rules were scored to find this path.
-    """
-
-    rules: tuple[Any, ...]
-    depth: np.ndarray
-    positives: np.ndarray
+    rules: tuple[Any, ...]  # each covers a part of what the one before covers; never empty
+    depth: np.ndarray  # how many of the rules cover each training row, as bytes
+    positives: np.ndarray  # weight of the positives that each rule covers
     negatives: np.ndarray
-    score: float
-    n_evaluated: int
+    score: float  # what the search maximised, at the best rule
+    n_evaluated: int  # rules scored to find this path
 
 
 class WeakRankerSource(Protocol):
     """Finds weak rankers: stumps, clauses of a table or of relational data."""
 
     def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
-        """Return the path of rules that ranks best under these weights.
+        """Return the path of rules that ranks best, None when none is better than taking every row.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,)
-            1 for a positive, 0 for a negative, in the order of the rows the source was made of.
-        weights : float ndarray of shape (n_rows,)
-            Weights of the rows now; the two classes need not have the same total.
-        score : {"auc", "clause", "path"}
-            What the search maximises (`toprank.rules.clauses.SCORES`).
-
-        Returns
-        -------
-        SearchPath or None
-            None when no rule is better than taking every row.
+        `y` is 1 for a positive; the classes' weights need not have the same total; `score` is what the
+        search maximises (`toprank.rules.clauses.SCORES`).
         """
 
 
@@ -98,14 +73,7 @@ class StumpSource:
 
     Numbers: `column <= t` or `column > t`, missing cells on the better side. Categories: the subset
     with the greatest r, which is every category whose positives outweigh its negatives. The literal is
-    written so that r > 0.
-
-    Parameters
-    ----------
-    rows : BinnedRows
-        The training rows.
-    columns : sequence of int, optional
-        The columns to look at; all of them by default.
+    written so that r > 0. `columns` are those to look at, all by default.
     """
 
     def __init__(self, rows: BinnedRows, columns: Sequence[int] | None = None) -> None:
@@ -121,7 +89,11 @@ class StumpSource:
         positive = y > 0
         signed_weights(positive, weights, self._signed)
         sums = self.rows.sums(self._signed)
-        stumps = [self._best_of_column(j, sums[j]) for j in self.columns]
+        is_category = self.rows.bins.is_category
+        stumps = [
+            self._best_subset(j, sums[j]) if is_category[j] else self._best_threshold(j, sums[j])
+            for j in self.columns
+        ]
         strength = np.array([r for r, _ in stumps])
         if not len(strength) or strength.max() <= TINY:
             return None
@@ -134,13 +106,8 @@ class StumpSource:
             (Rule((literal,)),), depth, np.array([p]), np.array([q]), p - q, self.n_evaluated
         )
 
-    def _best_of_column(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
-        """Return the greatest r of the stumps of a column, and the literal that has it."""
-        if self.rows.bins.is_category[column]:
-            return self._best_subset(column, sums)
-        return self._best_threshold(column, sums)
-
     def _best_threshold(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
+        """Return the greatest r of a column of numbers, and the literal that has it."""
         bins = self.rows.bins
         n_cuts = len(bins.cuts[column])
         missing = float(sums[MISSING])
@@ -153,8 +120,9 @@ class StumpSource:
         cut = k % n_cuts
         missing_low = k >= n_cuts  # missing cells counted with the low side
         if low[cut] + (missing if missing_low else 0.0) > 0:
-            return strength, bins.at_most(column, cut, or_missing=missing_low)
-        return strength, bins.above(column, cut, or_missing=not missing_low and missing != 0)
+            return strength, bins.threshold(column, cut, "<=", or_missing=missing_low)
+        missing_high = not missing_low and missing != 0
+        return strength, bins.threshold(column, cut, ">", or_missing=missing_high)
 
     def _best_subset(self, column: int, sums: np.ndarray) -> tuple[float, Literal | None]:
         """Return the categories of positive signed weight; those without a bin are all in or all out."""

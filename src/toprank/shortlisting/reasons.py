@@ -549,9 +549,9 @@ def _path_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
     for leaf in np.unique(leaves):
         rows = np.flatnonzero(leaves == leaf)
         found: list[tuple[float, int, np.ndarray, str, Rule]] = []
-        for depth, (parent, child) in enumerate(_path(tree, int(leaf))):
+        for depth, (parent, goes_left) in enumerate(tree.path(int(leaf))):
+            child = tree.left[parent] if goes_left else tree.right[parent]
             change = _share(tree, child) - _share(tree, parent)
-            goes_left = int(tree.left[parent] == child)
             change_text = _change(tree, parent, child)
             exact = side_rules(model, parent, goes_left)
             shown = side_rules(model, parent, goes_left, mention_missing=False)
@@ -568,17 +568,6 @@ def _path_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
                 if len(texts[row]) < n:
                     texts[row].append(f"{rule} {change_text}")
     return texts
-
-
-def _path(tree: Any, leaf: int) -> list[tuple[int, int]]:
-    """Return pairs of parent and child from the root to a leaf."""
-    steps = []
-    node = leaf
-    while node > 0:
-        parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[0])
-        steps.append((parent, node))
-        node = parent
-    return steps[::-1]
 
 
 def _mask(rule: Rule, model: Any, X: Any, rows: np.ndarray) -> np.ndarray:

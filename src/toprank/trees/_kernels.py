@@ -34,22 +34,12 @@ RELATIVE_NOISE = 1e-12  # a smaller share of the scale is rounding: the earlier 
 
 
 class BinnedRows(NamedTuple):
-    """Rows as the kernels read them.
+    """Rows as the kernels read them."""
 
-    Attributes
-    ----------
-    codes : uint8 ndarray of shape (n_rows, n_columns)
-    positive : uint8 ndarray of shape (n_rows,)
-    weight : ndarray of shape (n_rows,)
-    n_bins : int ndarray of shape (n_columns,)
-        The bytes of a column are below this number, or MISSING.
-    is_category : bool ndarray of shape (n_columns,)
-    """
-
-    codes: np.ndarray
+    codes: np.ndarray  # bytes, of shape (n_rows, n_columns)
     positive: np.ndarray
     weight: np.ndarray
-    n_bins: np.ndarray
+    n_bins: np.ndarray  # the bytes of a column are below this number, or MISSING
     is_category: np.ndarray
 
 
@@ -157,9 +147,7 @@ def _groups_by_sorting(rows, order, begin, end, feature, work):
         code = keys[k] // SMALL
         row = order[begin + keys[k] - code * SMALL]
         if code != last:
-            groups[count, 0] = code
-            groups[count, 1] = 0.0
-            groups[count, 2] = 0.0
+            groups[count, 0], groups[count, 1], groups[count, 2] = code, 0.0, 0.0
             count += 1
             last = code
         groups[count - 1, 2 - rows.positive[row]] += rows.weight[row]
@@ -186,9 +174,7 @@ def _groups_by_counting(counters, n_bins, groups):
         at = MISSING if code == n_bins else code
         p, n = counters[2 * at], counters[2 * at + 1]
         if p + n > 0.0:
-            groups[count, 0] = at
-            groups[count, 1] = p
-            groups[count, 2] = n
+            groups[count, 0], groups[count, 1], groups[count, 2] = at, p, n
             count += 1
     return count
 
@@ -256,8 +242,7 @@ def _sort_by_share(groups):
         k = i
         # cross-multiplied, so that equal shares stay in the order of their codes
         while k > 0 and groups[k - 1, 1] * n < p * groups[k - 1, 2]:
-            groups[k, 0], groups[k, 1] = groups[k - 1, 0], groups[k - 1, 1]
-            groups[k, 2] = groups[k - 1, 2]
+            groups[k] = groups[k - 1]
             k -= 1
         groups[k, 0], groups[k, 1], groups[k, 2] = code, p, n
 

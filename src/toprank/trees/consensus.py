@@ -74,27 +74,14 @@ def kendall_order(ranks: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CellOrder:
-    """A consensus over cells, and how to score rows by it.
-
-    Attributes
-    ----------
-    distance : {"footrule", "kendall"}
-    multipliers : uint64 ndarray of shape (n_trees,)
-        Random odd numbers that turn the leaves of a row into one key.
-    keys, places : ndarray of shape (n_cells,)
-        Keys of the known cells, ascending, and their places in the consensus.
-    node_ranks : tuple of ndarray
-        For each tree the mid-rank of each of its leaves among the cells, from 0 at the best.
-    ranks : ndarray of shape (n_cells, n_trees)
-        Mid-ranks of the cells in the order of the consensus (Kendall only, else no rows).
-    """
+    """A consensus over cells by the footrule or Kendall's distance, and how to score rows by it."""
 
     distance: str
-    multipliers: np.ndarray
-    keys: np.ndarray
-    places: np.ndarray
-    node_ranks: tuple[np.ndarray, ...]
-    ranks: np.ndarray
+    multipliers: np.ndarray  # random odd numbers that turn the leaves of a row into one key
+    keys: np.ndarray  # of the known cells, ascending
+    places: np.ndarray  # of those cells in the consensus
+    node_ranks: tuple[np.ndarray, ...]  # mid-ranks of each tree's leaves, from 0 at the best
+    ranks: np.ndarray  # mid-ranks of the cells by each tree, in consensus order (Kendall only)
 
     @classmethod
     def of(
@@ -104,24 +91,15 @@ class CellOrder:
         leaf_orders: list[np.ndarray],
         rng: np.random.Generator,
     ) -> CellOrder:
-        """Find the consensus.
+        """Find the consensus from the leaf of each training row in each tree, (n_rows, n_trees).
 
-        Parameters
-        ----------
-        distance : {"footrule", "kendall"}
-        leaves : int ndarray of shape (n_rows, n_trees)
-            The leaf of each training row in each tree.
-        leaf_orders : list of ndarray
-            For each tree its leaves from the best to the worst.
-        rng : numpy Generator
+        `leaf_orders` has for each tree its leaves from the best to the worst.
         """
         multipliers = rng.integers(2**64, size=leaves.shape[1], dtype=np.uint64, endpoint=False)
         multipliers = np.bitwise_or(multipliers, np.uint64(1))
         keys, example = np.unique(_keys(leaves, multipliers), return_index=True)
         cells = leaves[example]
-        node_ranks = tuple(
-            _leaf_mid_ranks(cells[:, tree], order) for tree, order in enumerate(leaf_orders)
-        )
+        node_ranks = tuple(map(_leaf_mid_ranks, cells.T, leaf_orders))
         ranks = _rank_matrix(node_ranks, cells)
         order = ORDERS[distance](ranks)
         places = np.empty(len(order), dtype=np.int64)

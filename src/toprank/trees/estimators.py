@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ from toprank.encoding import NumericEncoding
 from toprank.parallel import ThreadPool, thread_count
 from toprank.progress import progress
 from toprank.trees.consensus import ORDERS, CellOrder
-from toprank.trees.growing import Sample, Splitter, TreeLimits, grow_pruned
+from toprank.trees.growing import Sample, TreeLimits, grow_pruned
 from toprank.trees.leafrank import LeafRank, LeafRankRules, LeafRankSplitter
 from toprank.trees.reading import auc_gained
 from toprank.trees.splitters import (
@@ -64,6 +63,7 @@ _FEATURES = [
 class BaseTreeRanker(BaseRanker):
     """What the tree and the forest share: their parameters, and the form of the rows that they read."""
 
+    tree_: RankTree
     _accepts_missing = True
     _accepts_categories = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -90,32 +90,36 @@ class BaseTreeRanker(BaseRanker):
         """Learn bins or the encoding, set `space_`; return the rows and what grows a tree on them."""
         n_columns = data.X.shape[1]
         n_node = count_features(max_features, n_columns)
-        n_cell = min(n_node, count_features(leafrank_max_features, n_columns))
         limits = TreeLimits(
             int(self.max_depth), float(self.min_samples_split), float(self.min_samples_leaf)
         )
-        self._learn_space(data)
-        sample = Sample(self._prepare(data.X), data.y.astype(np.uint8), data.weights)
-        if isinstance(self.space_, Bins):
-            make_splitter = self._leafrank_maker(limits, n_node, n_cell)
-        else:
-            make_splitter = self._classifier_maker(sample, limits, n_node, rng)
-        grow = partial(
-            grow_pruned,
-            make_splitter=make_splitter,
-            limits=limits,
-            n_folds=self._pruning_folds("tree"),
+        tree_folds, cell_folds = (
+            int(self.prune_folds) if self.prune in (True, part) else 0
+            for part in ("tree", "leafrank")
         )
-        return sample, grow
-
-    def _learn_space(self, data: TrainingData) -> None:
-        """Learn how rows are given to the splitting rule: as bytes to LeafRank, as numbers to others."""
         columns = (data.X, self.columns_.is_category, data.sample_weight)
-        if isinstance(self.splitter, str) and self.splitter == "leafrank":
+        splitter = SVMSplit() if isinstance(self.splitter, str) else self.splitter
+        is_leafrank = isinstance(self.splitter, str) and self.splitter == "leafrank"
+        if is_leafrank:
             n_jobs = getattr(self, "n_jobs", 1)
             self.space_: Any = Bins.of(*columns, max_bins=self.max_bins, n_jobs=n_jobs)
         else:
             self.space_ = NumericEncoding.of(*columns)
+        sample = Sample(self._prepare(data.X), data.y.astype(np.uint8), data.weights)
+        settings = {"limits": limits, "encoding": self.space_, "n_node_features": n_node}
+        make: Callable[[Sample], Any]
+        if is_leafrank:
+            n_cell = min(n_node, count_features(leafrank_max_features, n_columns))
+            cells = (int(self.leafrank_depth), float(self.leafrank_min_samples_leaf))
+            parameters = LeafRank(*cells, n_node, n_cell, cell_folds)
+            make = partial(LeafRankSplitter, limits=limits, bins=self.space_, parameters=parameters)
+        elif isinstance(splitter, SVMSplit):
+            self.svm_ = choose_svm(sample, splitter, limits, self.space_, rng)
+            make = partial(SVMSplitter, **settings, parameters=self.svm_)
+        else:
+            check_classifier(splitter)
+            make = partial(EstimatorSplitter, **settings, parameters=splitter)
+        return sample, partial(grow_pruned, make_splitter=make, limits=limits, n_folds=tree_folds)
 
     def _by_chunks(self, function: Callable[[np.ndarray], np.ndarray], X: Any) -> np.ndarray:
         """Call a function with a bounded number of prepared rows at a time; join the answers."""
@@ -130,44 +134,11 @@ class BaseTreeRanker(BaseRanker):
             return self.space_.codes(X, by_row=True)
         return self.space_.transform(X)
 
-    def _pruning_folds(self, part: str) -> int:
-        """Return the folds that prune the "tree" or the small trees of "leafrank"; 0 for no pruning."""
-        return int(self.prune_folds) if self.prune in (True, part) else 0
-
-    def _leafrank_maker(
-        self, limits: TreeLimits, n_node: int, n_cell: int
-    ) -> Callable[[Sample], Splitter]:
-        """Return what makes a LeafRank splitter for a sample."""
-        parameters = LeafRank(
-            int(self.leafrank_depth),
-            float(self.leafrank_min_samples_leaf),
-            n_node,
-            n_cell,
-            self._pruning_folds("leafrank"),
-        )
-        return partial(LeafRankSplitter, limits=limits, bins=self.space_, parameters=parameters)
-
-    def _classifier_maker(
-        self, sample: Sample, limits: TreeLimits, n_node: int, rng: np.random.Generator
-    ) -> Callable[[Sample], Splitter]:
-        """Return what makes a splitter by SVMs or by the user's classifier for a sample."""
-        settings = {"limits": limits, "encoding": self.space_, "n_node_features": n_node}
-        if not isinstance(self.splitter, (SVMSplit, str)):
-            check_classifier(self.splitter)
-            return partial(EstimatorSplitter, **settings, parameters=self.splitter)
-        svm = self.splitter if isinstance(self.splitter, SVMSplit) else SVMSplit()
-        self.svm_ = choose_svm(sample, svm, limits, self.space_, rng)
-        return partial(SVMSplitter, **settings, parameters=self.svm_)
-
-    @abstractmethod
-    def _fitted_trees(self) -> list[RankTree]:
-        """Return the fitted trees."""
-
     @property
     def feature_importances_(self) -> np.ndarray:
         """Return the AUC gained by the cuts on each column, the mean over the trees of a forest."""
         check_is_fitted(self)
-        trees = self._fitted_trees()
+        trees = getattr(self, "trees_", None) or [self.tree_]
         if not isinstance(trees[0].rules, LeafRankRules):
             raise AttributeError(
                 "only LeafRank's cuts belong to one column each; for other splitters use "
@@ -325,9 +296,6 @@ class TreeRank(BaseTreeRanker):
         check_is_fitted(self)
         return self._by_chunks(self.tree_.apply, self._check_rows(X))
 
-    def _fitted_trees(self) -> list[RankTree]:
-        return [self.tree_]
-
 
 @fill_docstring
 class RankingForest(BaseTreeRanker):
@@ -469,7 +437,12 @@ class RankingForest(BaseTreeRanker):
         d1 = d1 if self.max_features is None else self.max_features
         d2 = d2 if self.leafrank_max_features is None else self.leafrank_max_features
         sample, grow = self._plan(data, d1, d2, rng)
-        grow_member = partial(_grow_member, sample, grow, self._sample_size(len(data.y)))
+        size = len(data.y)  # rows drawn for each tree, at least one of each class
+        if isinstance(self.max_samples, Integral):
+            size = int(self.max_samples)
+        elif self.max_samples is not None:
+            size = max(2, round(self.max_samples * size))
+        grow_member = partial(_grow_member, sample, grow, size)
         self._set_threshold(self._grow_trees(grow_member, data, seeds[:-1], rng), data)
         self.oob_decision_function_ -= self.offset_
         return self
@@ -507,14 +480,6 @@ class RankingForest(BaseTreeRanker):
         self.cell_order_ = CellOrder.of(self.consensus, leaves, orders, rng)
         return self.cell_order_.scores(leaves)
 
-    def _sample_size(self, n_rows: int) -> int:
-        """Return how many rows are drawn for each tree, at least one of each class."""
-        if self.max_samples is None:
-            return n_rows
-        if isinstance(self.max_samples, Integral):
-            return int(self.max_samples)
-        return max(2, round(self.max_samples * n_rows))
-
     def _set_out_of_bag(
         self, data: TrainingData, outside: np.ndarray, times_outside: np.ndarray
     ) -> None:
@@ -525,11 +490,10 @@ class RankingForest(BaseTreeRanker):
         scores = np.full(len(outside), np.nan)
         scores[seen] = outside[seen] / times_outside[seen]
         self.oob_decision_function_: np.ndarray = scores
-        weight = None if data.sample_weight is None else data.sample_weight[seen]
-        both = seen.any() and np.ptp(data.y[seen]) > 0
-        self.oob_auc_ = (
-            roc_auc(data.y[seen], scores[seen], sample_weight=weight) if both else float("nan")
-        )
+        self.oob_auc_ = float("nan")
+        if seen.any() and np.ptp(data.y[seen]) > 0:
+            part = data.rows(seen)
+            self.oob_auc_ = roc_auc(part.y, scores[seen], sample_weight=part.sample_weight)
 
     def _raw_scores(self, X: Any) -> np.ndarray:
         return self._by_chunks(self._score_rows, X)
@@ -547,12 +511,8 @@ class RankingForest(BaseTreeRanker):
         """Return the score of each row by each tree, of shape (n_trees, n_rows): mid-ranks from 0 to 1."""
         check_is_fitted(self)
         rows = self._prepare(self._check_rows(X))
-        return np.stack(
-            [
-                node_ranks[tree.apply(rows)]
-                for tree, node_ranks in zip(self.trees_, self.node_ranks_, strict=True)
-            ]
-        )
+        members = zip(self.trees_, self.node_ranks_, strict=True)
+        return np.stack([node_ranks[tree.apply(rows)] for tree, node_ranks in members])
 
     @fill_docstring
     def instability(self, X: Any, *, distance: str = "spearman") -> float:
@@ -572,9 +532,6 @@ class RankingForest(BaseTreeRanker):
         from toprank.metrics import instability
 
         return instability(self.tree_scores(X), distance=distance)
-
-    def _fitted_trees(self) -> list[RankTree]:
-        return self.trees_
 
 
 def draw_bootstrap(

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from toprank.sampling import stratified_folds
-from toprank.trees.tree import RankTree, SplitRules
+from toprank.trees.tree import RankTree
 
 __all__ = [
     "Sample",
@@ -24,7 +24,6 @@ __all__ = [
     "TreeLimits",
     "best_candidate",
     "branch_gains",
-    "choose_penalty",
     "collapse_penalties",
     "grow_pruned",
     "grow_tree",
@@ -36,16 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows a tree is grown from.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        In the form that the splitting rule reads: bytes, or an encoded matrix.
-    positive : uint8 ndarray of shape (n_rows,)
-    weight : float ndarray of shape (n_rows,)
-        Rows of weight zero are absent.
-    """
+    """The rows a tree is grown from: bytes or an encoded matrix; those of weight zero are absent."""
 
     rows: Any
     positive: np.ndarray
@@ -79,67 +69,44 @@ class Splitter(Protocol):
         Returns the side of each row of `order` (1 left) and whether each node was split.
         """
 
-    def rules(self) -> SplitRules:
-        """Return the splits made so far, in order."""
-
-
-@dataclass(frozen=True)
-class _Level:
-    """Nodes of one depth, from left to right: ranges of rows, positions, class weights."""
-
-    starts: np.ndarray
-    stops: np.ndarray
-    position: np.ndarray
-    weights: np.ndarray
-
-    def may_split(self, limits: TreeLimits) -> np.ndarray:
-        """Return which nodes have both classes and enough weight."""
-        least = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-        return (self.weights.min(axis=1) > 0) & (self.weights.sum(axis=1) >= least)
-
-    def children(
-        self, order: np.ndarray, split: np.ndarray, goes_left: np.ndarray, sample: Sample
-    ) -> _Level:
-        """Return the next level, both sides of each node that was split; `order` is rearranged."""
-        starts, stops, position = self.starts[split], self.stops[split], self.position[split]
-        middles = separate(order, starts, stops, goes_left)
-        starts = np.column_stack([starts, middles]).ravel()
-        stops = np.column_stack([middles, stops]).ravel()
-        position = np.column_stack([2 * position, 2 * position + 1]).ravel()
-        weights = class_weights(order, starts, stops, sample.positive, sample.weight)
-        return _Level(starts, stops, position, weights)
+    def rules(self) -> Any:
+        """Return the splits made so far, in order; `rules().apply(tree, rows)` finds the leaves."""
 
 
 def grow_tree(
     sample: Sample, splitter: Splitter, limits: TreeLimits, rng: np.random.Generator
 ) -> RankTree:
     """Grow a ranking tree breadth first: each pass splits all nodes of one depth that may be split."""
+    least = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
     order = np.flatnonzero(sample.weight > 0)
-    start, stop = np.array([0]), np.array([len(order)])
-    weights = class_weights(order, start, stop, sample.positive, sample.weight)
-    level = _Level(start, stop, np.array([0]), weights)
-    levels, splits = [level], []
-    while True:
-        split = np.zeros(len(level.starts), dtype=bool)
-        splits.append(split)
-        wanted = np.flatnonzero(level.may_split(limits))
-        if len(levels) > limits.max_depth or not len(wanted):
-            break
-        goes_left, was_split = splitter.split(order, level.starts[wanted], level.stops[wanted], rng)
-        split[wanted[was_split]] = True
-        if not split.any():
-            break
-        level = level.children(order, split, goes_left, sample)
-        levels.append(level)
-    inner = np.concatenate(splits)
+    # the nodes of one depth, from left to right: their ranges of rows and their positions
+    starts, stops, position = np.array([0]), np.array([len(order)]), np.array([0])
+    levels: list[
+        tuple[np.ndarray, ...]
+    ] = []  # positions, class weights, and which nodes were split
+    while len(starts):
+        weights = class_weights(order, starts, stops, sample.positive, sample.weight)
+        split = np.zeros(len(starts), dtype=bool)
+        wanted = np.flatnonzero((weights.min(axis=1) > 0) & (weights.sum(axis=1) >= least))
+        if len(levels) < limits.max_depth and len(wanted):
+            goes_left, was_split = splitter.split(order, starts[wanted], stops[wanted], rng)
+            split[wanted[was_split]] = True
+        levels.append((position, weights, split))
+        starts, stops, position = starts[split], stops[split], position[split]
+        if len(starts):
+            middles = separate(order, starts, stops, goes_left)
+            starts = np.column_stack([starts, middles]).ravel()
+            stops = np.column_stack([middles, stops]).ravel()
+            position = np.column_stack([2 * position, 2 * position + 1]).ravel()
+    positions, weights, inner = (np.concatenate(part) for part in zip(*levels, strict=True))
     rule = np.where(inner, np.cumsum(inner) - 1, -1).astype(np.int32)
     # breadth first, the children of split number k are the nodes 2k + 1 and 2k + 2
     return RankTree(
         left=np.where(inner, 2 * rule + 1, -1).astype(np.int32),
         right=np.where(inner, 2 * rule + 2, -1).astype(np.int32),
-        depth=np.repeat(np.arange(len(levels)), [len(one.starts) for one in levels]),
-        position=np.concatenate([one.position for one in levels]),
-        weights=np.concatenate([one.weights for one in levels]),
+        depth=np.repeat(np.arange(len(levels)), [len(own) for own, _, _ in levels]),
+        position=positions,
+        weights=weights,
         rule=rule,
         rules=splitter.rules(),
     )
@@ -175,30 +142,15 @@ def grow_pruned(
     tree = grow_tree(sample, make_splitter(sample), limits, rng)
     if n_folds < 2 or tree.n_nodes == 1:
         return tree
-    fold = sample.folds(n_folds, rng)
-    results = []
-    for number in range(n_folds):
-        part, gains = grow_without_fold(sample, fold == number, make_splitter, limits, rng)
-        results.append((collapse_penalties(part.left, part.right, part.gains()), gains))
     penalties = collapse_penalties(tree.left, tree.right, tree.gains())
-    return tree.pruned(penalties > choose_penalty(penalties, results))
-
-
-def choose_penalty(penalties: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the penalty whose pruned trees have the best mean AUC on held-out rows.
-
-    Parameters
-    ----------
-    penalties : ndarray
-        Of the tree that is to be pruned.
-    folds : list of (ndarray, ndarray)
-        For the tree grown without a fold: its penalties, and the gains of its nodes on that fold.
-    """
     candidates = penalty_candidates(penalties)
     values = np.zeros(len(candidates))
-    for fold_penalties, held_out_gain in folds:
-        values += kept_gains(fold_penalties, held_out_gain, candidates)
-    return float(best_candidate(candidates, values))
+    fold = sample.folds(n_folds, rng)
+    for number in range(n_folds):
+        part, gains = grow_without_fold(sample, fold == number, make_splitter, limits, rng)
+        own_penalties = collapse_penalties(part.left, part.right, part.gains())
+        values += kept_gains(own_penalties, gains, candidates)
+    return tree.pruned(penalties > best_candidate(candidates, values))
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -309,30 +261,22 @@ def penalty_candidates(penalties):
     """
     collapses = np.unique(penalties[penalties > 0.0])
     candidates = np.zeros(len(collapses) + 1)
-    for k in range(len(collapses)):
-        above = collapses[k + 1] if k + 1 < len(collapses) else np.inf
-        candidates[k + 1] = np.sqrt(collapses[k] * above)  # infinite after the last collapse
+    candidates[1:-1] = np.sqrt(collapses[:-1] * collapses[1:])
+    if len(collapses) > 0:
+        candidates[-1] = np.inf
     return candidates
 
 
 @njit(cache=True, nogil=True)
 def kept_gains(penalties, gain, candidates):
     """Return for each candidate (ascending) the total `gain` of the nodes that its pruned tree keeps."""
-    total = np.zeros(len(candidates))
+    total = np.zeros(len(candidates) + 1)
     for node in range(len(gain)):
-        below = np.searchsorted(candidates, penalties[node])  # the candidates that keep the node
-        if below > 0:
-            total[below - 1] += gain[node]
-    for k in range(len(candidates) - 2, -1, -1):
-        total[k] += total[k + 1]
-    return total
+        total[np.searchsorted(candidates, penalties[node])] += gain[node]  # of those that keep it
+    return np.cumsum(total[:0:-1])[::-1]
 
 
 @njit(cache=True, nogil=True)
 def best_candidate(candidates, values):
     """Return the candidate of the greatest value; of equal ones the greatest penalty."""
-    best = len(candidates) - 1
-    for k in range(len(candidates) - 1, -1, -1):
-        if values[k] > values[best]:
-            best = k
-    return candidates[best]
+    return candidates[len(values) - 1 - np.argmax(values[::-1])]

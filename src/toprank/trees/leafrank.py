@@ -52,91 +52,58 @@ NOISE = 1e-13  # a smaller gain is the rounding of shares that cancel
 
 
 class LeafRank(NamedTuple):
-    """Parameters of the splitting rule.
+    """Parameters of the splitting rule."""
 
-    Attributes
-    ----------
-    max_depth : int
-        Most cuts on the path to a cell.
-    min_weight : float
-        Least weight of a cell.
-    n_node_features, n_cell_features : int
-        Features drawn for a node, and among those for each cell.
-    n_folds : int
-        Folds that choose how far to prune a small tree; 0 for no pruning.
-    """
-
-    max_depth: int
-    min_weight: float
-    n_node_features: int
-    n_cell_features: int
-    n_folds: int = 0
+    max_depth: int  # most cuts on the path to a cell
+    min_weight: float  # of a cell
+    n_node_features: int  # drawn for a node
+    n_cell_features: int  # drawn among those for each cell
+    n_folds: int = 0  # that choose how far to prune a small tree; 0 for no pruning
 
 
 class CellTables(NamedTuple):
-    """Cells of small trees, numbered breadth first.
-
-    Attributes
-    ----------
-    cells : int32 ndarray of shape (n_cells, 6)
-        See `LeafRankRules`.
-    weights : ndarray of shape (n_cells, 2)
-    bits : uint8 ndarray of shape (n_cells, 32)
-        One row for all cells if there are no categories.
-    ranges : int ndarray of shape (n_cells, 3)
-        Begin and end among the ordered rows, and depth.
-    """
+    """Cells of small trees, numbered breadth first; the first three as in `LeafRankRules`."""
 
     cells: np.ndarray
     weights: np.ndarray
     bits: np.ndarray
-    ranges: np.ndarray
+    ranges: np.ndarray  # begin and end among the ordered rows, and depth
 
 
 @dataclass(frozen=True)
 class LeafRankRules:
     """The small trees of a ranking tree, one after the other.
 
-    Attributes
-    ----------
-    cells : int32 ndarray of shape (n_cells, 6)
-        Feature (-1: not cut any further), threshold (a bin; -1: a set of categories), whether missing
-        cells come first, the two parts, and whether the rows go left.
-    weights : ndarray of shape (n_cells, 2)
-        Weight of the positives and of the negatives in the cell in training.
-    bits : uint8 ndarray of shape (n_cells, 32)
-        The bytes that come first, for sets of categories (one row if there are no categories).
-    roots : int32 ndarray of shape (n_splits,)
-        The cell that is the whole node, for each split.
+    `cells` has for each cell its feature (-1: not cut any further), threshold (a bin; -1: a set of
+    categories), whether missing cells come first, the two parts, and whether the rows go left.
     """
 
-    cells: np.ndarray
-    weights: np.ndarray
-    bits: np.ndarray
-    roots: np.ndarray
+    cells: np.ndarray  # int32, of shape (n_cells, 6)
+    weights: np.ndarray  # of the positives and of the negatives in training, (n_cells, 2)
+    bits: np.ndarray  # sets of bytes that come first, (n_cells, 32); one row if no categories
+    roots: np.ndarray  # for each split the cell that is the whole node
 
     @classmethod
     def join(cls, levels: list[tuple[np.ndarray, CellTables]], any_category: bool) -> LeafRankRules:
         """Join the roots and cells of all levels; numbers of cells count on."""
         roots, cells = [np.empty(0, np.int32)], [np.empty((0, N_ENTRIES), np.int32)]
+        offset = 0
         for own_roots, tables in levels:
-            offset = sum(len(own) for own in cells)
             own = tables.cells.copy()
             own[own[:, FEATURE] >= 0, FIRST : SECOND + 1] += offset
             roots.append((own_roots + offset).astype(np.int32))
             cells.append(own)
+            offset += len(own)
         weights = [np.empty((0, 2)), *(tables.weights for _, tables in levels)]
         bits = np.zeros((1, SET_BYTES), np.uint8)
-        all_cells = np.concatenate(cells)
-        if any_category and len(all_cells):
+        if any_category and offset:
             bits = np.concatenate([tables.bits for _, tables in levels])
-        return cls(all_cells, np.concatenate(weights), bits, np.concatenate(roots))
+        return cls(np.concatenate(cells), np.concatenate(weights), bits, np.concatenate(roots))
 
     def apply(self, tree: RankTree, rows: np.ndarray) -> np.ndarray:
         """Return the leaf of each row of bytes."""
-        return _find_leaves(
-            rows, tree.left, tree.right, tree.rule, self.roots, self.cells, self.bits
-        )
+        children = (tree.left, tree.right, tree.rule)
+        return _find_leaves(rows, *children, self.roots, self.cells, self.bits)
 
     def split_cells(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the cells of one split, numbered from 0, their class weights and their sets of bytes."""
@@ -154,8 +121,13 @@ class LeafRankSplitter:
     def __init__(
         self, sample: Sample, limits: TreeLimits, bins: Bins, parameters: LeafRank
     ) -> None:
+        # a bound on the bytes of each column; above OTHER where training rows have rare categories
+        n_bins = np.where(bins.is_category, bins.n_cuts, bins.n_cuts + 1)
+        for column in np.flatnonzero(bins.is_category):
+            if (sample.rows[:, column] == OTHER).any():
+                n_bins[column] = OTHER + 1
         self.rows = BinnedRows(
-            sample.rows, sample.positive, sample.weight, _count_bins(bins, sample), bins.is_category
+            sample.rows, sample.positive, sample.weight, n_bins, bins.is_category
         )
         self.limits = limits
         self.parameters = parameters
@@ -180,15 +152,6 @@ class LeafRankSplitter:
     def rules(self) -> LeafRankRules:
         """Return the splits made so far, in order."""
         return LeafRankRules.join(self.levels, bool(self.rows.is_category.any()))
-
-
-def _count_bins(bins: Bins, sample: Sample) -> np.ndarray:
-    """Return a bound on the bytes of each column; above OTHER where training rows have rare categories."""
-    n_bins = np.where(bins.is_category, bins.n_cuts, bins.n_cuts + 1)
-    for column in np.flatnonzero(bins.is_category):
-        if (sample.rows[:, column] == OTHER).any():
-            n_bins[column] = OTHER + 1
-    return n_bins
 
 
 @njit(cache=True, nogil=True)
@@ -346,7 +309,9 @@ def assign_sides(tables, begins, n_rows, penalties, min_weight):
         grown = slice_tables(tables, begins[k], begins[k + 1])
         end = _copy_subtree(grown, _useful_cuts(grown, penalties[k]), kept, size)
         if _lighter_side(kept, size, end) >= min_weight:
-            _mark_left(kept, size, end, goes_left)
+            for cell in range(size, end):
+                if kept.cells[cell, FEATURE] < 0 and kept.cells[cell, SIDE]:
+                    goes_left[kept.ranges[cell, 0] : kept.ranges[cell, 1]] = 1
             roots[k] = size
             size = end
     return goes_left, roots, slice_tables(kept, 0, size)
@@ -400,14 +365,6 @@ def _lighter_side(tables, begin, end):
     return weight.min() if n_cells.min() > 0 else -1.0
 
 
-@njit(cache=True, nogil=True)
-def _mark_left(tables, begin, end, goes_left):
-    """Mark the rows of the cells that go left."""
-    for cell in range(begin, end):
-        if tables.cells[cell, FEATURE] < 0 and tables.cells[cell, SIDE]:
-            goes_left[tables.ranges[cell, 0] : tables.ranges[cell, 1]] = 1
-
-
 # -- pruning small trees ---------------------------------------------------------------------------
 
 
@@ -431,12 +388,9 @@ def choose_penalties(rows, order, starts, stops, parameters, rng, tables, begins
         for number in range(parameters.n_folds):
             train, held_out = members[fold != number], members[fold == number]
             if len(train) > 0 and len(held_out) > 0:
-                count = grow_cells(
-                    rows, train, 0, len(train), drawn[k], parameters, rng, work, spare
-                )
-                values += _held_out_values(
-                    rows, held_out, slice_tables(spare, 0, count), candidates
-                )
+                node = (rows, train, 0, len(train), drawn[k], parameters, rng, work, spare)
+                part = slice_tables(spare, 0, grow_cells(*node))
+                values += _held_out_values(rows, held_out, part, candidates)
         chosen[k] = best_candidate(candidates, values)
     return chosen
 

@@ -115,11 +115,8 @@ def leaf_region(model: Any, leaf: int, *, mention_missing: bool = True) -> Regio
     >>> print(leaf_region(tree, best, mention_missing=False).sql())
     "x0" > 2.5e0
     """
-    parts = [
-        side_rules(model, parent, goes_left, mention_missing=mention_missing)
-        for parent, goes_left in _path(model, leaf)
-    ]
-    return Region(tuple(parts))
+    path = _path(model, leaf)
+    return Region(tuple(side_rules(model, *step, mention_missing=mention_missing) for step in path))
 
 
 def leaf_rules(
@@ -439,7 +436,11 @@ def plot_tree(
     across = _horizontal_positions(tree, deepest)
     purity = tree.rates[:, 0] / np.maximum(tree.rates.sum(axis=1), 1e-300)
     colours = plt.get_cmap("coolwarm")(0.2 + 0.6 * purity)
-    _draw_edges(ax, tree, shown, across, deepest)
+    for node in shown:
+        for child in (tree.left[node], tree.right[node]):
+            if child >= 0 and tree.depth[child] <= deepest:
+                ends = [across[node], across[child]], [-tree.depth[node], -tree.depth[child]]
+                ax.plot(*ends, color="0.6", linewidth=1, zorder=1)
     labels = _labels(tree, decimals)
     box = {"boxstyle": f"round,pad={BOX_PADDING}", "edgecolor": "0.4"}
     notes = [
@@ -508,17 +509,6 @@ def plot_roc(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any
     return ax
 
 
-def _draw_edges(
-    ax: Any, tree: RankTree, shown: np.ndarray, across: np.ndarray, deepest: int
-) -> None:
-    """Draw a line from each node to its children."""
-    for node in shown:
-        for child in (tree.left[node], tree.right[node]):
-            if child >= 0 and tree.depth[child] <= deepest:
-                ends = [across[node], across[child]], [-tree.depth[node], -tree.depth[child]]
-                ax.plot(*ends, color="0.6", linewidth=1, zorder=1)
-
-
 def _horizontal_positions(tree: RankTree, deepest: int) -> np.ndarray:
     """Return the horizontal position of each node: the ends of the tree as shown in turn, parents half-way."""
     ends = np.flatnonzero((tree.depth == deepest) | (tree.is_leaf & (tree.depth < deepest)))
@@ -534,12 +524,12 @@ def _horizontal_positions(tree: RankTree, deepest: int) -> np.ndarray:
 def _labels(tree: RankTree, decimals: int) -> list[str]:
     """Return the text of each node: its rates, and the gain of its split or, for a leaf, its score."""
     gains, scores = tree.gains(), tree.scores
-    last = [
-        f"score {scores[node]:g}" if leaf else f"AUC +{gains[node]:.{decimals}f}"
-        for node, leaf in enumerate(tree.is_leaf)
+    return [
+        "\n".join((*rates, f"score {score:g}" if leaf else f"AUC +{gain:.{decimals}f}"))
+        for rates, leaf, score, gain in zip(
+            _rate_texts(tree, decimals), tree.is_leaf, scores, gains, strict=True
+        )
     ]
-    rates = _rate_texts(tree, decimals)
-    return ["\n".join([*own, end]) for own, end in zip(rates, last, strict=True)]
 
 
 def _fit_text(ax: Any, notes: list[Any], across: np.ndarray, depth: np.ndarray) -> None:

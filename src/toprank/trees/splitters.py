@@ -110,16 +110,9 @@ class ClassifierRules(ABC):
 class SVMRules(ClassifierRules):
     """The support vector machines of a ranking tree, one after the other.
 
-    Attributes
-    ----------
-    columns, column_starts : int ndarray
-        Split k reads the encoded columns `columns[column_starts[k]:column_starts[k + 1]]`.
-    coef, centres, coef_starts : ndarray
-        Its coefficients `coef[coef_starts[k]:coef_starts[k + 1]]`, and, for a Gaussian kernel, the rows
-        of `points` they belong to (-1 for a linear kernel).
-    intercept, gamma : ndarray of shape (n_splits,)
-        `gamma` is 0 for a linear kernel.
-    points : ndarray of shape (n_points, n_encoded)
+    Split k reads the encoded columns `columns[column_starts[k]:column_starts[k + 1]]` and has the
+    coefficients `coef[coef_starts[k]:coef_starts[k + 1]]`; `centres` are, for a Gaussian kernel, the rows
+    of `points` they belong to (-1, and a gamma of 0, for a linear kernel).
     """
 
     columns: np.ndarray
@@ -132,7 +125,6 @@ class SVMRules(ClassifierRules):
     points: np.ndarray
 
     def goes_left(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return which of the encoded rows a split sends left."""
         columns = self.columns[self.column_starts[number] : self.column_starts[number + 1]]
         own = slice(self.coef_starts[number], self.coef_starts[number + 1])
         svm = SVM(
@@ -151,7 +143,6 @@ class EstimatorRules(ClassifierRules):
     swapped: tuple[bool, ...]
 
     def goes_left(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return which of the encoded rows a split sends left."""
         flagged = self.models[number].predict(rows[:, self.columns[number]]) == 1
         return ~flagged if self.swapped[number] else flagged
 
@@ -160,17 +151,9 @@ class EstimatorRules(ClassifierRules):
 
 
 class ClassifierSplitter(ABC):
-    """What splitters by classifiers share: the loop over the nodes, the draw of columns, the direction.
+    """Split encoded rows by classifiers, trained on columns that are drawn for each node.
 
-    Parameters
-    ----------
-    sample : Sample
-        Encoded rows.
-    limits : TreeLimits
-    encoding : NumericEncoding
-    n_node_features : int
-        Columns (before encoding) drawn for each node.
-    parameters : SVMSplit or classifier
+    `n_node_features` counts columns before encoding; `parameters` is an SVMSplit or a classifier.
     """
 
     def __init__(
@@ -186,7 +169,7 @@ class ClassifierSplitter(ABC):
         self.encoding = encoding
         self.n_node_features = n_node_features
         self.parameters = parameters
-        self.kept: list[Any] = []
+        self.kept: list[tuple[Any, np.ndarray, bool]] = []  # model, columns, whether swapped
 
     def split(
         self, order: np.ndarray, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator
@@ -196,47 +179,28 @@ class ClassifierSplitter(ABC):
         was_split = np.zeros(len(starts), dtype=bool)
         for k, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             rows = order[start:stop]
-            columns = self._draw_columns(rng)
-            model, flagged = self._train(rows, columns, rng)
-            swapped = self._rate_difference(rows, flagged) < 0
-            left = ~flagged if swapped else flagged
-            if self._rate_difference(rows, left) > 0 and self._has_weight(rows, left):
-                self._keep(model, columns, rows, swapped)
-                goes_left[start:stop] = left
+            columns = np.arange(len(self.encoding.source))
+            if self.n_node_features < self.encoding.n_columns:
+                drawn = rng.choice(self.encoding.n_columns, self.n_node_features, replace=False)
+                columns = self.encoding.encoded_columns(drawn)
+            model, left = self._train(rows, columns, rng)
+            weight, positive = self.sample.weight[rows], self.sample.positive[rows] == 1
+            P, N = weight[positive].sum(), weight[~positive].sum()
+            # TPR - FPR, times the weights of both classes
+            difference = weight[positive & left].sum() * N - weight[~positive & left].sum() * P
+            lighter = min(weight[left].sum(), weight[~left].sum())
+            if difference != 0 and lighter >= self.limits.min_samples_leaf:
+                swapped = bool(difference < 0)
+                self.kept.append((model, columns, swapped))
+                goes_left[start:stop] = left != swapped
                 was_split[k] = True
         return goes_left, was_split
-
-    def _draw_columns(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw columns for a node; return the encoded columns that come from them."""
-        n_columns = self.encoding.n_columns
-        if self.n_node_features >= n_columns:
-            return np.arange(len(self.encoding.source))
-        drawn = rng.choice(n_columns, self.n_node_features, replace=False)
-        return self.encoding.encoded_columns(drawn)
-
-    def _rate_difference(self, rows: np.ndarray, left: np.ndarray) -> float:
-        """Return TPR - FPR of a split, times the weights of both classes."""
-        weight, positive = self.sample.weight[rows], self.sample.positive[rows] == 1
-        return float(
-            weight[positive & left].sum() * weight[~positive].sum()
-            - weight[~positive & left].sum() * weight[positive].sum()
-        )
-
-    def _has_weight(self, rows: np.ndarray, left: np.ndarray) -> bool:
-        """Return whether both sides of a split have the least weight of a node."""
-        weight = self.sample.weight[rows]
-        lighter = min(weight[left].sum(), weight[~left].sum())
-        return bool(lighter >= self.limits.min_samples_leaf)
 
     @abstractmethod
     def _train(
         self, rows: np.ndarray, columns: np.ndarray, rng: np.random.Generator
     ) -> tuple[Any, np.ndarray]:
         """Train a classifier on the rows of a node; return it and which of them it flags."""
-
-    @abstractmethod
-    def _keep(self, model: Any, columns: np.ndarray, rows: np.ndarray, swapped: bool) -> None:
-        """Keep a split that was accepted."""
 
     @abstractmethod
     def rules(self) -> ClassifierRules:
@@ -258,9 +222,6 @@ class EstimatorSplitter(ClassifierSplitter):
             matrix, positive, sample_weight=balanced_costs(positive, self.sample.weight[rows], 1.0)
         )
         return model, model.predict(matrix) == 1
-
-    def _keep(self, model: Any, columns: np.ndarray, rows: np.ndarray, swapped: bool) -> None:
-        self.kept.append((model, columns, swapped))
 
     def rules(self) -> EstimatorRules:
         models, columns, swapped = zip(*self.kept, strict=True) if self.kept else ((), (), ())
@@ -299,38 +260,31 @@ class SVMSplitter(ClassifierSplitter):
         if len(drawn) < len(rows):
             points = None if svm.centres is None else part[svm.centres]
             values = decision_values(matrix, svm, points)
-        if svm.centres is not None:
-            svm = replace(svm, centres=drawn[svm.centres])
-        return svm, values > 0.0
-
-    def _keep(self, model: SVM, columns: np.ndarray, rows: np.ndarray, swapped: bool) -> None:
-        if swapped:
-            model = replace(model, coef=-model.coef, intercept=-model.intercept)
-        centres = np.full(len(model.coef), -1)
-        if model.centres is not None:
-            centres = rows[model.centres]
-        self.kept.append((model, columns, centres))
+        centres = None if svm.centres is None else rows[drawn[svm.centres]]  # in the sample
+        return replace(svm, centres=centres), values > 0.0
 
     def rules(self) -> SVMRules:
-        svms = [svm for svm, _, _ in self.kept]
-        columns = [columns for _, columns, _ in self.kept]
-        centres = np.concatenate([np.empty(0, int), *(c for _, _, c in self.kept)])
-        used = np.unique(centres[centres >= 0])  # gathered in one table of points
+        columns = [np.empty(0, int)]
+        coef, centres, intercept, gamma = [np.empty(0)], [np.empty(0, int)], [], []
+        for svm, own_columns, swapped in self.kept:
+            sign = -1.0 if swapped else 1.0
+            columns.append(own_columns)
+            coef.append(sign * svm.coef)
+            centres.append(np.full(len(svm.coef), -1) if svm.centres is None else svm.centres)
+            intercept.append(sign * svm.intercept)
+            gamma.append(svm.gamma)
+        rows = np.concatenate(centres)
+        used = np.unique(rows[rows >= 0])  # gathered in one table of points
         return SVMRules(
-            columns=np.concatenate([np.empty(0, int), *columns]),
-            column_starts=_starts([len(c) for c in columns]),
-            coef=np.concatenate([np.empty(0), *(svm.coef for svm in svms)]),
-            centres=np.where(centres < 0, -1, np.searchsorted(used, centres)),
-            coef_starts=_starts([len(svm.coef) for svm in svms]),
-            intercept=np.array([svm.intercept for svm in svms]),
-            gamma=np.array([svm.gamma for svm in svms]),
+            columns=np.concatenate(columns),
+            column_starts=np.cumsum([len(own) for own in columns]),
+            coef=np.concatenate(coef),
+            centres=np.where(rows < 0, -1, np.searchsorted(used, rows)),
+            coef_starts=np.cumsum([len(own) for own in coef]),
+            intercept=np.array(intercept),
+            gamma=np.array(gamma),
             points=self.sample.rows[used],
         )
-
-
-def _starts(lengths: list[int]) -> np.ndarray:
-    """Return where arrays of these lengths begin when they are joined, and the total length."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
 def choose_svm(
@@ -345,10 +299,9 @@ def choose_svm(
     Trees see all columns of at most a thousand rows, in three stratified folds; of more rows, the rarer
     class fills up to half. The AUC of a tree on a fold is 1/2 plus the gains of its splits there.
     """
-    kernels = list(TRIAL_C) if parameters.kernel == "auto" else [parameters.kernel]
     candidates = [
         replace(parameters, kernel=kernel, C=C)
-        for kernel in kernels
+        for kernel in (TRIAL_C if parameters.kernel == "auto" else (parameters.kernel,))
         for C in (TRIAL_C[kernel] if isinstance(parameters.C, str) else (parameters.C,))
     ]
     if len(candidates) == 1:
@@ -378,14 +331,7 @@ def choose_svm(
 class SVM:
     """A fitted SVM: f(x) = x . coef + intercept, or sum of coef_j K(centre_j, x) + intercept.
 
-    Attributes
-    ----------
-    coef : ndarray
-    intercept : float
-    centres : int ndarray or None
-        Rows of the training matrix that are the centres of the kernel; None for a linear kernel.
-    gamma : float
-        0 for a linear kernel.
+    `centres` are rows of the training matrix; None, and gamma is 0, for a linear kernel.
     """
 
     coef: np.ndarray
@@ -416,30 +362,18 @@ def fit_svm(
         return SVM(coef, float(intercept), None, 0.0), matrix @ coef + intercept
     gamma = parameters.gamma
     gamma = 1.0 / max(1, matrix.shape[1]) if isinstance(gamma, str) else float(gamma)
-    if len(matrix) > parameters.exact_rows:
-        return _fit_nystrom(matrix, sign, costs, gamma, parameters.n_components, rng)
+    if len(matrix) > parameters.exact_rows:  # a linear SVM on Nystrom's features of a few rows
+        centres = np.sort(rng.choice(len(matrix), parameters.n_components, replace=False))
+        powers, vectors = np.linalg.eigh(gaussian_kernel(matrix[centres], matrix[centres], gamma))
+        kept = powers > 1e-10 * powers[-1]
+        whiten = vectors[:, kept] / np.sqrt(powers[kept])
+        features = _kernel_product(matrix, matrix[centres], gamma, whiten)
+        coef, intercept = descend_linear(features, sign, costs, TOLERANCE, MAX_PASSES, rng)
+        return SVM(whiten @ coef, float(intercept), centres, gamma), features @ coef + intercept
     kernel = gaussian_kernel(matrix, matrix, gamma)
     dual, values = descend_kernel(kernel, sign, costs, TOLERANCE, MAX_PASSES, rng)
     centres = np.flatnonzero(dual)
     return SVM((dual * sign)[centres], float((dual * sign).sum()), centres, gamma), values
-
-
-def _fit_nystrom(
-    matrix: np.ndarray,
-    sign: np.ndarray,
-    costs: np.ndarray,
-    gamma: float,
-    n_components: int,
-    rng: np.random.Generator,
-) -> tuple[SVM, np.ndarray]:
-    """Fit a Gaussian SVM as a linear one on Nystrom's features of a few rows."""
-    centres = np.sort(rng.choice(len(matrix), n_components, replace=False))
-    powers, vectors = np.linalg.eigh(gaussian_kernel(matrix[centres], matrix[centres], gamma))
-    kept = powers > 1e-10 * powers[-1]
-    whiten = vectors[:, kept] / np.sqrt(powers[kept])
-    features = _kernel_product(matrix, matrix[centres], gamma, whiten)
-    coef, intercept = descend_linear(features, sign, costs, TOLERANCE, MAX_PASSES, rng)
-    return SVM(whiten @ coef, float(intercept), centres, gamma), features @ coef + intercept
 
 
 def decision_values(rows: np.ndarray, svm: SVM, points: np.ndarray | None) -> np.ndarray:

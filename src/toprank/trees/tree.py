@@ -9,18 +9,11 @@ Vayatis 2009, IEEE Trans. Information Theory 55).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-__all__ = ["RankTree", "SplitRules"]
-
-
-class SplitRules(Protocol):
-    """The splits of a tree."""
-
-    def apply(self, tree: RankTree, rows: Any) -> np.ndarray:
-        """Return the leaf of each row, given in the form that the splitting rule reads."""
+__all__ = ["RankTree"]
 
 
 @dataclass(frozen=True)
@@ -107,12 +100,8 @@ class RankTree:
         self, leaf: np.ndarray, positive: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """Return the class weights in every node of rows whose leaves are known."""
-        weights = np.column_stack(
-            [
-                np.bincount(leaf, weight * positive, minlength=self.n_nodes),
-                np.bincount(leaf, weight * (1 - positive), minlength=self.n_nodes),
-            ]
-        )
+        shares = (weight * positive, weight * (1 - positive))
+        weights = np.column_stack([np.bincount(leaf, w, minlength=self.n_nodes) for w in shares])
         for node in range(self.n_nodes - 1, -1, -1):
             if self.left[node] >= 0:
                 weights[node] = weights[self.left[node]] + weights[self.right[node]]
@@ -121,39 +110,31 @@ class RankTree:
     def mid_ranks(self, leaf: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return for every leaf the share of the rows' weight ranked below it, plus half of its own.
 
-        Parameters
-        ----------
-        leaf : int ndarray
-            The leaf of each row.
-        weight : ndarray
+        `leaf` is the leaf of each row.
         """
-        inside = np.bincount(leaf, weight, minlength=self.n_nodes)
         worst_first = self.leaves[::-1]
-        inside_ordered = inside[worst_first]
-        below = np.cumsum(inside_ordered) - inside_ordered
+        inside = np.bincount(leaf, weight, minlength=self.n_nodes)
+        ordered = inside[worst_first]
         ranks = np.zeros(self.n_nodes)
-        ranks[worst_first] = (below + inside_ordered / 2) / inside.sum()
+        ranks[worst_first] = (np.cumsum(ordered) - ordered + ordered / 2) / inside.sum()
         return ranks
 
     def pruned(self, keep: np.ndarray) -> RankTree:
         """Return the subtree in which only the nodes marked in `keep` are split."""
-        source, left, right = [0], [], []
+        source, children = [0], []
         for node in source:  # grows while it is read: breadth first
             if keep[node]:
-                left.append(len(source))
-                right.append(len(source) + 1)
+                children.append((len(source), len(source) + 1))
                 source += [int(self.left[node]), int(self.right[node])]
             else:
-                left.append(-1)
-                right.append(-1)
-        index = np.array(source)
-        rule = np.where(np.array(left) < 0, -1, self.rule[index]).astype(np.int32)
+                children.append((-1, -1))
+        left, right = np.array(children, dtype=np.int32).T.copy()
         return replace(
             self,
-            left=np.array(left, dtype=np.int32),
-            right=np.array(right, dtype=np.int32),
-            depth=self.depth[index],
-            position=self.position[index],
-            weights=self.weights[index],
-            rule=rule,
+            left=left,
+            right=right,
+            depth=self.depth[source],
+            position=self.position[source],
+            weights=self.weights[source],
+            rule=np.where(left < 0, -1, self.rule[source]).astype(np.int32),
         )

@@ -169,7 +169,7 @@ class RelationalPRankBoost(BoostedRules):
                 self.max_depth, self.recall, self.lookahead,
             )  # fmt: skip
             source = RelationalSource(examples, coverage, limits, search_random)
-            self._grow(self._booster(source, train), train, validation)
+            self._grow(self._booster(source, train), validation)
             coverage.deadline = math.inf
             scores = self._sum(_depths_on(coverage, examples), len(train.y))  # mostly cached
         self._set_threshold(scores, train)
