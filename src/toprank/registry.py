@@ -21,8 +21,8 @@ ESTIMATORS: dict[str, str] = {
     "RankSVM": "toprank.margin.ranksvm",
     "RankLS": "toprank.margin.rankls",
     "KernelLogisticRanker": "toprank.margin.kernel_logistic",
-    "PartialAUCSVM": "toprank.margin.structural",
-    "PartialAUCRanker": "toprank.margin.poise",
+    "PartialAUCSVM": "toprank.margin.partial_auc",
+    "PartialAUCRanker": "toprank.margin.partial_auc",
 }
 
 # Rankers of relational data: their `fit` takes a RelationalData.
