@@ -11,19 +11,10 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from toprank.base import BaseRanker, TrainingData
-from toprank.margin.kernels import KERNELS, KernelMap, KernelParameters
-from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows
+from toprank.margin.kernels import KERNELS, KernelMap
+from toprank.margin.matrices import fit_scaler, scale_rows
 from toprank.parallel import ThreadPool
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
-
-__all__ = [
-    "FeatureSpace",
-    "GradedQueries",
-    "KernelRanker",
-    "LinearRanker",
-    "Solution",
-    "deduplicate_rows",
-]
 
 NOTHING_TO_COMPARE = (
     "no query holds rows of more than one class, so there is nothing to compare; "
@@ -34,19 +25,7 @@ _MOST_NUMBERS = 1 << 21  # beyond, sorting whole rows costs more than it gains
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a minimisation ended.
-
-    Attributes
-    ----------
-    coefficients : ndarray
-        The best point found.
-    objective : float
-        The value there.
-    bound : float
-        A certified lower bound of the minimum; NaN from a solver that has none.
-    n_iter : int
-        Newton steps, evaluations of the loss, or passes over the rows.
-    """
+    """Where a minimisation ended; `bound` is a certified lower bound of the minimum, or NaN."""
 
     coefficients: np.ndarray
     objective: float
@@ -62,20 +41,6 @@ class Solution:
     def relative_gap(self) -> float:
         """What may be left to gain, as a share of the objective."""
         return self.gap / max(abs(self.objective), 1e-12)
-
-
-@dataclass(frozen=True)
-class FeatureSpace:
-    """Where a linear model lives: on scaled columns, or on the features of a kernel."""
-
-    scaler: StandardScaler
-    kernel_map: KernelMap | None = None
-
-    def transform(self, X: Any, pool: ThreadPool = SERIAL) -> Any:
-        """Return the features of unscaled rows."""
-        if self.kernel_map is None:
-            return scale_rows(self.scaler, X)
-        return self.kernel_map.transform(X, pool)
 
 
 class LinearRanker(BaseRanker):
@@ -116,7 +81,7 @@ class KernelRanker(LinearRanker):
     """A linear ranker on the columns (`kernel="linear"`) or on the features of a kernel.
 
     Subclasses have the parameters named below, `n_jobs` and `random_state`; they learn coefficients
-    on the features of `_feature_space(data)` and hand them to `_keep`.
+    on their `_features` and hand them to `_keep`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -129,24 +94,25 @@ class KernelRanker(LinearRanker):
         "exact_rows": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def _feature_space(self, data: TrainingData) -> FeatureSpace:
-        """Learn the scale of the columns, and the kernel map if there is a kernel."""
+    def _features(
+        self, data: TrainingData, pool: ThreadPool
+    ) -> tuple[Any, StandardScaler | KernelMap]:
+        """Return the features of the rows, and what makes them: a scaler, or the map of a kernel."""
         scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
         if self.kernel == "linear":
-            return FeatureSpace(scaler)
-        parameters = KernelParameters(
-            self.kernel, self.gamma, self.degree, self.coef0, self.n_components, self.exact_rows
-        )
-        return FeatureSpace(scaler, KernelMap.of(data, scaler, parameters, self.random_state))
+            return scale_rows(scaler, data.X), scaler
+        names = ("kernel", "gamma", "degree", "coef0", "n_components", "exact_rows", "random_state")
+        kernel_map = KernelMap.of(data, scaler, **{name: getattr(self, name) for name in names})
+        return kernel_map.transform(data.X, pool), kernel_map
 
-    def _keep(self, coefficients: np.ndarray, space: FeatureSpace) -> None:
-        """Store the learnt coefficients: `coef_`, or the kernel expansion that scores rows."""
+    def _keep(self, coefficients: np.ndarray, source: StandardScaler | KernelMap) -> None:
+        """Store the coefficients of features: `coef_`, or the kernel expansion that scores rows."""
         for name in ("coef_", "expansion_"):
             self.__dict__.pop(name, None)  # a refit may change the kernel
-        if space.kernel_map is None:
-            self._keep_linear(coefficients, space.scaler)
+        if isinstance(source, KernelMap):
+            self.expansion_ = source.expansion(coefficients)
         else:
-            self.expansion_ = space.kernel_map.expansion(coefficients)
+            self._keep_linear(coefficients, source)
 
     def _raw_scores(self, X: Any) -> np.ndarray:
         if hasattr(self, "coef_"):

@@ -24,7 +24,7 @@ from toprank.margin.matrices import (
 from toprank.parallel import ThreadPool
 from toprank.progress import progress
 
-__all__ = ["KernelLogisticRanker", "LogisticProblem", "fit_logistic"]
+__all__ = ["KernelLogisticRanker"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
@@ -129,10 +129,8 @@ class KernelLogisticRanker(KernelRanker):
             fit_threads(self.n_jobs) as pool,
             progress(None, "logistic", enabled=self.verbose) as advance,
         ):
-            space = self._feature_space(data)
-            problem = LogisticProblem(
-                space.transform(data.X, pool), data.y, self.C * data.weights, pool
-            )
+            features, source = self._features(data, pool)
+            problem = LogisticProblem(features, data.y, self.C * data.weights, pool)
             fitted = fit_logistic(problem, tol=self.tol, max_iter=self.max_iter, advance=advance)
             if fitted.gradient_norm > self.tol:
                 warnings.warn(
@@ -142,7 +140,7 @@ class KernelLogisticRanker(KernelRanker):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            self._keep(fitted.coefficients, space)
+            self._keep(fitted.coefficients, source)
             self.gradient_norm_ = fitted.gradient_norm
             self.n_iter_ = fitted.n_iter
             self._set_threshold(self._raw_scores(data.X), data)
@@ -200,11 +198,6 @@ class LogisticProblem:
         gradient = np.append(v + transposed_product(self.X, by_score), by_score.sum())
         return _Point(theta, scores, value, gradient)
 
-    def first_gradient_norm(self) -> float:
-        """Return the norm of the gradient at zero coefficients and the best intercept."""
-        by_score = self.weight * (self.positive_share - self.y)
-        return float(np.linalg.norm(transposed_product(self.X, by_score))) or 1.0
-
     def direction(self, point: _Point, scale: float) -> np.ndarray:
         """Solve Hessian · direction = -gradient."""
         chance = expit(point.scores)
@@ -260,7 +253,9 @@ def fit_logistic(
     True
     """
     point = problem.evaluate(_first_guess(problem))
-    scale = problem.first_gradient_norm()
+    # the gradient at zero coefficients and the best intercept
+    by_score = problem.weight * (problem.positive_share - problem.y)
+    scale = float(np.linalg.norm(transposed_product(problem.X, by_score))) or 1.0
     iteration = 0
     while iteration < max_iter and point.norm > tol * scale:
         iteration += 1

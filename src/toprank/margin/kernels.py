@@ -11,13 +11,12 @@ copies of a row (weights) nor the order of the rows change the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from sklearn.metrics import pairwise
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
@@ -25,42 +24,11 @@ from toprank.base import TrainingData
 from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows, to_dense
 from toprank.parallel import ThreadPool
 
-__all__ = [
-    "KERNELS",
-    "KernelExpansion",
-    "KernelFunction",
-    "KernelMap",
-    "KernelParameters",
-    "choose_landmarks",
-]
-
 _ROWS_AT_A_TIME = 4096
 _DOUBLE_LIMIT = 1 << 25  # numbers beyond which features are kept in single precision
 _EIGENVALUE_CUT = 1e-11
 
-#: The kernels by name; each takes two matrices and (gamma, degree, coef0).
-KERNELS: dict[str, Callable[..., np.ndarray]] = {
-    "rbf": lambda a, b, gamma, degree, coef0: pairwise.rbf_kernel(a, b, gamma=gamma),
-    "laplacian": lambda a, b, gamma, degree, coef0: pairwise.laplacian_kernel(
-        to_dense(a), b, gamma=gamma
-    ),
-    "poly": lambda a, b, gamma, degree, coef0: pairwise.polynomial_kernel(
-        a, b, gamma=gamma, degree=degree, coef0=coef0
-    ),
-    "linear": lambda a, b, gamma, degree, coef0: pairwise.linear_kernel(a, b),
-}
-
-
-@dataclass(frozen=True)
-class KernelParameters:
-    """A kernel as it is asked for (see `RankSVM` for the parameters)."""
-
-    kernel: str = "rbf"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    n_components: int = 256
-    exact_rows: int = 1000
+KERNELS = ("rbf", "laplacian", "poly", "linear")  #: names in `pairwise_kernels` of scikit-learn
 
 
 @dataclass(frozen=True)
@@ -86,7 +54,10 @@ class KernelFunction:
     def __call__(self, X: Any, landmarks: np.ndarray) -> np.ndarray:
         """Return the kernel values of unscaled rows `X` with scaled `landmarks`."""
         rows = scale_rows(self.scaler, X)
-        return KERNELS[self.name](rows, landmarks, self.gamma, self.degree, self.coef0)
+        if self.name == "laplacian":
+            rows = to_dense(rows)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(rows, landmarks, self.name, filter_params=True, **parameters)
 
 
 @dataclass(frozen=True)
@@ -105,16 +76,7 @@ class KernelExpansion:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The feature map of a kernel.
-
-    Attributes
-    ----------
-    function : KernelFunction
-    landmarks : ndarray of shape (n_landmarks, n_columns)
-        Scaled rows.
-    projection : ndarray of shape (n_landmarks, n_features)
-        U S^(-1/2).
-    """
+    """The feature map of a kernel: scaled rows as landmarks, and the projection U S^(-1/2)."""
 
     function: KernelFunction
     landmarks: np.ndarray
@@ -125,43 +87,42 @@ class KernelMap:
         cls,
         data: TrainingData,
         scaler: StandardScaler,
-        parameters: KernelParameters,
-        seed: Any = None,
+        kernel: str = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int = 256,
+        exact_rows: int = 1000,
+        random_state: Any = None,
     ) -> KernelMap:
-        """Learn the map from unscaled rows; `seed` draws the landmarks.
+        """Learn the map from unscaled rows (see `RankSVM` for the parameters).
 
         Examples
         --------
         >>> import numpy as np
         >>> X = np.array([[0.0], [1.0], [3.0]])
         >>> data, scaler = TrainingData(X, np.array([0, 0, 1]), None, None), fit_scaler(X)
-        >>> kernel_map = KernelMap.of(data, scaler, KernelParameters(gamma=0.5))
+        >>> kernel_map = KernelMap.of(data, scaler, gamma=0.5)
         >>> features = kernel_map.transform(X)
         >>> exact = kernel_map.function(X, scale_rows(scaler, X))
         >>> bool(np.allclose(features @ features.T, exact))
         True
         """
-        function = KernelFunction(
-            parameters.kernel,
-            _kernel_width(parameters.gamma, data, scaler),
-            int(parameters.degree),
-            float(parameters.coef0),
-            scaler,
-        )
+        width = _kernel_width(gamma, data, scaler)
+        function = KernelFunction(kernel, width, int(degree), float(coef0), scaler)
         chosen = choose_landmarks(
             data.X,
             data.y > 0,
-            n_components=parameters.n_components,
-            exact_rows=parameters.exact_rows,
-            random_state=seed,
+            n_components=n_components,
+            exact_rows=exact_rows,
+            random_state=random_state,
         )
         landmarks = to_dense(scale_rows(scaler, data.X[chosen]))
         values, vectors = linalg.eigh(function(data.X[chosen], landmarks))
         kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
         if not kept.any():
-            raise ValueError(
-                f"the {parameters.kernel} kernel is zero on all rows; choose another kernel"
-            )
+            raise ValueError(f"the {kernel} kernel is zero on all rows; choose another kernel")
         return cls(function, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     def transform(self, X: Any, pool: ThreadPool = SERIAL) -> np.ndarray:

@@ -160,26 +160,23 @@ class PartialAUCSVM(LinearRanker):
         found = fit_range(rows, loss, options, start)
         self.objective_, self.gap_, self.n_iter_ = found.objective, found.relative_gap, found.n_iter
         self._keep_linear(found.coefficients, scaler)
-        if not _warn_of_gap(
-            self.gap_, self.tol, f"{self.n_iter_} orderings; raise max_iter, or lower C"
-        ):
-            if not self.coef_.any():
-                warnings.warn(
-                    "no linear score has a smaller loss than equal scores: the classes overlap too much "
-                    f"between the false positive rates {fpr[0]:g} and {fpr[1]:g}, and all rows score the "
-                    "same; widen fpr, or use PartialAUCRanker, which finds a range that works",
-                    stacklevel=2,
-                )
+        _warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} orderings; raise max_iter, or lower C")
+        if self.gap_ <= 10 * self.tol and not self.coef_.any():
+            warnings.warn(
+                "no linear score has a smaller loss than equal scores: the classes overlap too much "
+                f"between the false positive rates {fpr[0]:g} and {fpr[1]:g}, and all rows score the "
+                "same; widen fpr, or use PartialAUCRanker, which finds a range that works",
+                stacklevel=2,
+            )
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
 
-def _warn_of_gap(gap: float, tol: float, after: str) -> bool:
-    """Warn if an objective is not near its minimum; return whether it was so."""
+def _warn_of_gap(gap: float, tol: float, after: str) -> None:
+    """Warn if an objective is not near its minimum."""
     if gap > 10 * tol:
         message = f"the objective is still up to {100 * gap:.2g}% above its minimum after {after}"
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
-    return gap > 10 * tol
 
 
 @fill_docstring
