@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_info
 
 import toprank
 from toprank.base import TrainingData
-from toprank.margin import kernels, matrices
-from toprank.margin.kernels import KernelMap, choose_landmarks
+from toprank.margin import base, matrices
+from toprank.margin.base import KernelMap, choose_landmarks
 from toprank.margin.matrices import fit_scaler, scale_rows
 
 
@@ -60,7 +60,7 @@ def test_constant_columns_do_not_blow_up() -> None:
     assert np.abs(scaled).max() <= 1.0
 
 
-@pytest.mark.parametrize("kernel", kernels.KERNELS)
+@pytest.mark.parametrize("kernel", base.KERNELS)
 def test_features_of_all_rows_reproduce_the_kernel(kernel: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 3))
     scaler = fit_scaler(X)
@@ -91,7 +91,7 @@ def test_many_features_are_kept_in_single_precision(monkeypatch) -> None:
     X = np.random.default_rng(0).normal(size=(50, 2))
     kernel_map = KernelMap.of(data_of(X, X[:, 0] > 0), fit_scaler(X), random_state=0)
     double = kernel_map.transform(X)
-    monkeypatch.setattr(kernels, "_DOUBLE_LIMIT", 100)
+    monkeypatch.setattr(base, "_DOUBLE_LIMIT", 100)
     single = kernel_map.transform(X)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, double, rtol=1e-6, atol=1e-7)
@@ -143,7 +143,7 @@ def test_missing_values_and_categories_name_the_step_to_put_before(name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("RankSVM", "ranksvm"), ("KernelLogisticRanker", "kernel_logistic")]
+    ("name", "module"), [("RankSVM", "ranksvm"), ("KernelLogisticRanker", "logistic")]
 )
 def test_progress_when_asked(name: str, module: str, capsys, monkeypatch) -> None:
     rng = np.random.default_rng(1)

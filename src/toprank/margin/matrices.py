@@ -22,26 +22,6 @@ from threadpoolctl import ThreadpoolController
 
 from toprank.parallel import ThreadPool
 
-__all__ = [
-    "SERIAL",
-    "MatrixArrays",
-    "add_row",
-    "cross_product",
-    "fit_scaler",
-    "fit_threads",
-    "matrix_arrays",
-    "newton_direction",
-    "product",
-    "row_blocks",
-    "row_product",
-    "scale_rows",
-    "single_threaded_blas",
-    "solve_positive",
-    "to_dense",
-    "transposed_product",
-    "weighted_gram",
-]
-
 _BLOCK = 1 << 20  # numbers handled at a time
 _PANEL = 64  # columns of a product that are one thread's piece of work
 EXPLICIT_COLUMNS = 1024  # a Hessian of up to this size is formed and factorised
@@ -218,13 +198,11 @@ def newton_direction(
 # -- threads -----------------------------------------------------------------------------------------
 
 
-class _BlasLimit:
+class _SingleThreadedBlas:
     """Hold BLAS at one thread while a fit runs in any thread of Python, and restore it after the last."""
 
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.n_fits = 0
-        self.limiter: Any = None
+    lock, n_fits = Lock(), 0
+    limiter: Any = None
 
     def __enter__(self) -> None:
         with self.lock:
@@ -239,16 +217,12 @@ class _BlasLimit:
                 self.limiter.restore_original_limits()
 
 
-single_threaded_blas = _BlasLimit()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+_single_threaded_blas = _SingleThreadedBlas()
+_blas = cache(ThreadpoolController)
 
 
 @contextmanager
 def fit_threads(n_jobs: int | None) -> Iterator[ThreadPool]:
     """Give a pool of threads to work with, and hold BLAS at one thread for as long."""
-    with single_threaded_blas, ThreadPool(n_jobs) as pool:
+    with _single_threaded_blas, ThreadPool(n_jobs) as pool:
         yield pool

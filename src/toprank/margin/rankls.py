@@ -214,15 +214,16 @@ class RankLS(GradedQueries, KernelRanker):
         gram, right = laplacian.gram(X, y)
         for name in ("alphas_", "left_out_errors_"):
             self.__dict__.pop(name, None)
-        self.alpha_ = float("nan") if isinstance(self.alpha, str) else float(self.alpha)
-        if isinstance(self.alpha, str):
+        alpha = self.alpha
+        if isinstance(alpha, str):
             several = len(laplacian.query_weight) > 1
             if self.leave_out == "query" and not several:
                 raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
             self.alphas_ = _candidates(gram) if self.alphas is None else np.sort(self.alphas)
             left_out = query_errors if several and self.leave_out != "row" else row_errors
             self.left_out_errors_ = left_out(X, y, laplacian, self.alphas_)
-            self.alpha_ = float(self.alphas_[np.argmin(self.left_out_errors_)])
+            alpha = self.alphas_[np.argmin(self.left_out_errors_)]
+        self.alpha_ = float(alpha)
         return solve_positive(gram + self.alpha_ * np.eye(len(gram)), right)
 
 
