@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from toprank.base import BaseRanker, TrainingData
 from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows, to_dense
@@ -202,7 +202,8 @@ class KernelExpansion:
 
     def score(self, X: Any) -> np.ndarray:
         """Score unscaled rows, a block at a time."""
-        parts = [self.function(X[block], self.landmarks) @ self.dual_coef for block in _blocks(X)]
+        blocks = gen_batches(X.shape[0], _ROWS_AT_A_TIME)
+        parts = [self.function(X[block], self.landmarks) @ self.dual_coef for block in blocks]
         return np.concatenate(parts)
 
 
@@ -243,13 +244,7 @@ class KernelMap:
         """
         width = _kernel_width(gamma, data, scaler)
         function = KernelFunction(kernel, width, int(degree), float(coef0), scaler)
-        chosen = choose_landmarks(
-            data.X,
-            data.y > 0,
-            n_components=n_components,
-            exact_rows=exact_rows,
-            random_state=random_state,
-        )
+        chosen = choose_landmarks(data.X, data.y > 0, n_components, exact_rows, random_state)
         landmarks = to_dense(scale_rows(scaler, data.X[chosen]))
         values, vectors = linalg.eigh(function(data.X[chosen], landmarks))
         kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
@@ -266,18 +261,12 @@ class KernelMap:
         def fill(block: slice) -> None:
             out[block] = self.function(X[block], self.landmarks) @ self.projection
 
-        pool.map(fill, _blocks(X))
+        pool.map(fill, gen_batches(n_rows, _ROWS_AT_A_TIME))
         return out
 
     def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
         """Return the kernel expansion of a linear model on the features."""
         return KernelExpansion(self.function, self.landmarks, self.projection @ coefficients)
-
-
-def _blocks(X: Any) -> list[slice]:
-    """Return slices of the rows whose kernel values are computed at a time."""
-    starts = range(0, X.shape[0], _ROWS_AT_A_TIME)
-    return [slice(start, start + _ROWS_AT_A_TIME) for start in starts]
 
 
 def _kernel_width(gamma: float | str, data: TrainingData, scaler: StandardScaler) -> float:
@@ -295,7 +284,6 @@ def _kernel_width(gamma: float | str, data: TrainingData, scaler: StandardScaler
 def choose_landmarks(
     X: Any,
     positive: np.ndarray,
-    *,
     n_components: int = 256,
     exact_rows: int = 1000,
     random_state: Any = None,

@@ -18,6 +18,7 @@ from numba import njit
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
 
 from toprank.parallel import ThreadPool
@@ -35,8 +36,7 @@ SERIAL = ThreadPool(1)
 
 def row_blocks(X: Any) -> list[slice]:
     """Return slices that cut the rows of `X` into blocks of about a million numbers."""
-    step = max(1, _BLOCK // max(1, X.shape[1]))
-    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+    return list(gen_batches(X.shape[0], max(1, _BLOCK // max(1, X.shape[1]))))
 
 
 def to_dense(X: Any) -> np.ndarray:
@@ -63,7 +63,7 @@ def transposed_product(X: Any, Z: np.ndarray) -> np.ndarray:
 
 def cross_product(left: np.ndarray, right: np.ndarray, pool: ThreadPool = SERIAL) -> np.ndarray:
     """Return `left.T @ right` of two dense matrices, some columns of the result by each thread."""
-    panels = [slice(start, start + _PANEL) for start in range(0, right.shape[1], _PANEL)]
+    panels = gen_batches(right.shape[1], _PANEL)
     return np.hstack(pool.map(lambda panel: left.T @ right[:, panel], panels))
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods
 
 from toprank import metrics
@@ -360,9 +360,8 @@ class PartialAUCRanker(LinearRanker):
         if self.embedding_ is None:
             return super()._raw_scores(X)
         parts = []
-        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
-            rows = scale_rows(self.scaler_, X[start : start + _ROWS_AT_A_TIME])
-            embedded = self.embedding_.transform(rows)
+        for block in gen_batches(X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
+            embedded = self.embedding_.transform(scale_rows(self.scaler_, X[block]))
             parts.append(np.asarray(product(embedded, self.coef_), dtype=np.float64).ravel())
         return np.concatenate(parts)
 

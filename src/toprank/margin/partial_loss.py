@@ -23,43 +23,35 @@ from numba import njit
 from toprank.pairs import range_weights, sigmoid_sums, softplus_sums
 from toprank.ranking import RankedQueries, descending_order
 
+PairSums = tuple[float, np.ndarray, np.ndarray]
+
+# Pair sums take the scores and weights w_i of the positives, then the scores and weights u_j of the
+# negatives, both from the highest score down; they return the sum and its derivatives by both scores.
+
 
 def exponential_pair_sums(
-    positive_scores: np.ndarray,
-    positive_weights: np.ndarray,
-    negative_scores: np.ndarray,
-    negative_weights: np.ndarray,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum over pairs of w_i u_j exp(f_j - f_i), which factorises, and its derivatives.
-
-    Both lists run from the highest score down.
-    """
-    lowest, highest = positive_scores[-1], negative_scores[0]
-    positive = positive_weights * np.exp(lowest - positive_scores)
-    negative = negative_weights * np.exp(negative_scores - highest)
+    above: np.ndarray, w: np.ndarray, below: np.ndarray, u: np.ndarray
+) -> PairSums:
+    """Sum over pairs of w_i u_j exp(f_j - f_i), which factorises, and its derivatives."""
+    lowest, highest = above[-1], below[0]
+    positive = w * np.exp(lowest - above)
+    negative = u * np.exp(below - highest)
     scale = np.exp(min(highest - lowest, 600.0))  # finite, so that a line search can turn back
     total = scale * positive.sum() * negative.sum()
     return total, -scale * negative.sum() * positive, scale * positive.sum() * negative
 
 
 def logistic_pair_sums(
-    positive_scores: np.ndarray,
-    positive_weights: np.ndarray,
-    negative_scores: np.ndarray,
-    negative_weights: np.ndarray,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum over pairs of w_i u_j log(1 + exp(f_j - f_i)), and its derivatives.
-
-    Both lists run from the highest score down.
-    """
-    losses = softplus_sums(positive_scores, negative_scores, negative_weights)
-    up = sigmoid_sums(positive_scores, negative_scores, negative_weights)[0]
-    down = sigmoid_sums(-negative_scores, -positive_scores, positive_weights)[0]
-    return float(positive_weights @ losses), -positive_weights * up, negative_weights * down
+    above: np.ndarray, w: np.ndarray, below: np.ndarray, u: np.ndarray
+) -> PairSums:
+    """Sum over pairs of w_i u_j log(1 + exp(f_j - f_i)), and its derivatives."""
+    losses = softplus_sums(above, below, u)
+    up, down = sigmoid_sums(above, below, u)[0], sigmoid_sums(-below, -above, w)[0]
+    return float(w @ losses), -w * up, u * down
 
 
 #: The losses of a pair as functions of its margin, with their pair sums (None for the hinge: compiled).
-SURROGATES: dict[str, Callable[..., tuple[float, np.ndarray, np.ndarray]] | None] = {
+SURROGATES: dict[str, Callable[..., PairSums] | None] = {
     "hinge": None,
     "logistic": logistic_pair_sums,
     "exponential": exponential_pair_sums,

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.utils import gen_batches
 
 from toprank.docstrings import fill_docstring
 from toprank.margin.base import NOTHING_TO_COMPARE, GradedQueries, KernelRanker
@@ -191,8 +192,12 @@ class RankLS(GradedQueries, KernelRanker):
         if X.shape[1] <= _MOST_COLUMNS:
             return self._closed_form(X, y, laplacian)
         if X.shape[0] <= _MOST_COLUMNS:
-            rotated, back = _onto_rows(X)
-            return back @ self._closed_form(rotated, y, laplacian)
+            values, vectors = linalg.eigh(
+                to_dense(X @ X.T)
+            )  # XX' = USU': the rows become U S^(1/2)
+            kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
+            root, vectors = np.sqrt(values[kept]), vectors[:, kept]
+            return X.T @ (vectors / root @ self._closed_form(vectors * root, y, laplacian))
         if isinstance(self.alpha, str):
             raise ValueError(
                 f"with more than {_MOST_COLUMNS} rows and columns alpha='auto' is not at hand: give "
@@ -219,29 +224,15 @@ class RankLS(GradedQueries, KernelRanker):
             several = len(laplacian.query_weight) > 1
             if self.leave_out == "query" and not several:
                 raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
-            self.alphas_ = _candidates(gram) if self.alphas is None else np.sort(self.alphas)
+            last = len(gram) - 1
+            greatest = float(linalg.eigvalsh(gram, subset_by_index=(last, last))[0])
+            default = (greatest if greatest > 0 else 1.0) * np.logspace(-9, 1, 21)  # two a decade
+            self.alphas_ = default if self.alphas is None else np.sort(self.alphas)
             left_out = query_errors if several and self.leave_out != "row" else row_errors
             self.left_out_errors_ = left_out(X, y, laplacian, self.alphas_)
             alpha = self.alphas_[np.argmin(self.left_out_errors_)]
         self.alpha_ = float(alpha)
         return solve_positive(gram + self.alpha_ * np.eye(len(gram)), right)
-
-
-def _candidates(gram: np.ndarray) -> np.ndarray:
-    """Return penalties from far below to above the greatest eigenvalue, two a decade."""
-    last = len(gram) - 1
-    greatest = float(linalg.eigvalsh(gram, subset_by_index=(last, last))[0])
-    return (greatest if greatest > 0 else 1.0) * np.logspace(-9, 1, 21)
-
-
-def _onto_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return features U S^(1/2) with XX' = USU', and the matrix that takes coefficients back to columns."""
-    products = X @ X.T
-    products = products.toarray() if sparse.issparse(products) else products
-    values, vectors = linalg.eigh(products)
-    kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
-    root = np.sqrt(values[kept])
-    return vectors[:, kept] * root, np.asarray(X.T @ (vectors[:, kept] / root))
 
 
 # -- the Laplacian of the pairs ----------------------------------------------------------------------
@@ -412,8 +403,8 @@ def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarr
                     continue  # nothing to compare these rows with
                 left_out = _RowLeftOut(query, own, float(amount), gram, right, alphas)
                 rows = group_rows[removed[group_rows] == amount]
-                for start in range(0, len(rows), _ROWS_AT_A_TIME):
-                    block = rows[start : start + _ROWS_AT_A_TIME]
+                for part in gen_batches(len(rows), _ROWS_AT_A_TIME):
+                    block = rows[part]
                     errors = left_out.errors(to_dense(X[block]), y[block])
                     total += compared * (laplacian.weight[block] @ errors**2)
     return total
@@ -438,15 +429,11 @@ class _Scatter:
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> _Scatter:
-        n_columns = X.shape[1]
-        blocks = [rows[k : k + _ROWS_AT_A_TIME] for k in range(0, len(rows), _ROWS_AT_A_TIME)]
+        blocks = [rows[part] for part in gen_batches(len(rows), _ROWS_AT_A_TIME)]
         total = float(weight[rows].sum())
-        mean = np.zeros(n_columns)
-        for block in blocks:
-            mean += weight[block] @ to_dense(X[block])
-        mean /= total
+        mean = sum(weight[block] @ to_dense(X[block]) for block in blocks) / total
         target = float(weight[rows] @ y[rows]) / total
-        matrix, vector = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+        matrix, vector = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
         for block in blocks:
             deviation = to_dense(X[block]) - mean
             weighted = weight[block, None] * deviation
