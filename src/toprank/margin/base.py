@@ -139,14 +139,6 @@ def deduplicate_rows(data: TrainingData) -> TrainingData:
     A loss over pairs is the same for a row of weight 2 and for the row twice, but a solver that stops
     at a tolerance ends at slightly different points. Merged and sorted, the two are the same problem
     to the bit, and so is every order of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = TrainingData(np.array([[2.0], [1.0], [2.0]]), np.array([1.0, 0.0, 1.0]), None, None)
-    >>> merged = deduplicate_rows(rows)
-    >>> merged.X.ravel().tolist(), merged.weights.tolist()
-    ([1.0, 2.0], [1.0, 2.0])
     """
     n_rows, n_columns = data.X.shape
     if n_rows * n_columns > _MOST_NUMBERS:
@@ -165,17 +157,7 @@ def deduplicate_rows(data: TrainingData) -> TrainingData:
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A kernel with its parameters fixed, on scaled columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> scaler = StandardScaler().fit([[-1.0], [1.0]])
-    >>> kernel = KernelFunction("rbf", 0.5, 3, 1.0, scaler)
-    >>> kernel(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(4).tolist()
-    [[1.0], [0.1353]]
-    """
+    """A kernel with its parameters fixed, on scaled columns."""
 
     name: str
     gamma: float
@@ -229,19 +211,7 @@ class KernelMap:
         exact_rows: int = 1000,
         random_state: Any = None,
     ) -> KernelMap:
-        """Learn the map from unscaled rows (see `RankSVM` for the parameters).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> X = np.array([[0.0], [1.0], [3.0]])
-        >>> data, scaler = TrainingData(X, np.array([0, 0, 1]), None, None), fit_scaler(X)
-        >>> kernel_map = KernelMap.of(data, scaler, gamma=0.5)
-        >>> features = kernel_map.transform(X)
-        >>> exact = kernel_map.function(X, scale_rows(scaler, X))
-        >>> bool(np.allclose(features @ features.T, exact))
-        True
-        """
+        """Learn the map from unscaled rows (see `RankSVM` for the parameters)."""
         width = _kernel_width(gamma, data, scaler)
         function = KernelFunction(kernel, width, int(degree), float(coef0), scaler)
         chosen = choose_landmarks(data.X, data.y > 0, n_components, exact_rows, random_state)
@@ -288,15 +258,7 @@ def choose_landmarks(
     exact_rows: int = 1000,
     random_state: Any = None,
 ) -> np.ndarray:
-    """Return the row numbers of the landmarks: all distinct rows if they are few, or a balanced draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0], [2.0], [1.0], [3.0]])
-    >>> len(choose_landmarks(X, np.array([True, False, True, False])))
-    3
-    """
+    """Return the row numbers of the landmarks: all distinct rows if they are few, or a balanced draw."""
     keys = _row_keys(X, check_random_state(random_state))
     distinct, first = np.unique(keys, return_index=True)
     if len(distinct) <= max(exact_rows, n_components):

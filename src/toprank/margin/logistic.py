@@ -306,16 +306,7 @@ def fit_logistic(
     max_iter: int = 200,
     advance: Callable[[], None] | None = None,
 ) -> LogisticFit:
-    """Minimise over (v, b) until the gradient is `tol` times that at the start.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.array([[-1.0], [1.0]]), np.array([0.0, 1.0])
-    >>> fitted = fit_logistic(LogisticProblem(X, y, np.ones(2)))
-    >>> bool(np.isclose(fitted.coefficients[0], 2 / (1 + np.exp(fitted.coefficients[0]))))
-    True
-    """
+    """Minimise over (v, b) until the gradient is `tol` times that at the start."""
     point = problem.evaluate(_first_guess(problem))
     # the gradient at zero coefficients and the best intercept
     by_score = problem.weight * (problem.positive_share - problem.y)

@@ -74,15 +74,7 @@ class GradedPairs:
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, query: np.ndarray | None = None) -> GradedPairs:
-        """Count the pairs of rows with labels `y`, weights, and query codes 0, 1, ...
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> pairs = GradedPairs.of(np.array([2.0, 0.0, 1.0]), np.ones(3))
-        >>> pairs.grade.tolist(), pairs.total
-        ([2, 0, 1], 3.0)
-        """
+        """Count the pairs of rows with labels `y`, weights, and query codes 0, 1, ..."""
         labels, label = np.unique(y, return_inverse=True)
         codes = np.zeros(len(y), np.int64) if query is None else query.astype(np.int64)
         sizes = np.bincount(codes)

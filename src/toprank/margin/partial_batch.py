@@ -166,16 +166,6 @@ def minimise(
     """Minimise F with a convex H; without planes there is no certificate.
 
     `callback` is called with the best point after every step and stops the search when it returns True.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> def absolute(w):  # H(w) = |w - 3|
-    ...     return float(np.abs(w - 3).sum()), np.sign(w - 3)
-    >>> search = Search(absolute, 0.5, np.zeros(1), planes=Planes(1))
-    >>> found = minimise(search, np.zeros(1), BatchOptions(0.5))
-    >>> round(float(found.coefficients[0]), 3), round(found.objective, 3)
-    (2.0, 2.0)
     """
     steps = min(_SMOOTH_STEPS, options.max_iter)
     stopped = _lbfgs(search, start, steps, options.tol * 1e-4, callback)
@@ -262,15 +252,6 @@ def fit_range(
     """Minimise D(X w) + strength/2 |w|^2 over the range of `loss`.
 
     For a > 0 the bound is that of the last convex problem.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[2.0], [1.0], [0.0], [-1.0]])
-    >>> loss = PartialLoss(np.array([True, False, True, False]), np.ones(4), (0.0, 1.0))
-    >>> found = fit_range(X, loss, BatchOptions(strength=0.1))
-    >>> found.coefficients.round(3).tolist(), round(found.objective, 3), found.relative_gap < 1e-4
-    ([1.0], 0.55, True)
     """
     n_features = X.shape[1]
     if start is None:

@@ -32,11 +32,6 @@ def sample_size(rate: float, deviation: float) -> int:
     The false positive rate at that score is Beta(k, m - k + 1): its mean is k/(m + 1), and with
     m = rate (1 - rate)/deviation^2 - 2 its standard deviation is `deviation` (Rao & Acharyya 2020,
     section 5.1).
-
-    Examples
-    --------
-    >>> sample_size(0.05, 0.005)
-    1898
     """
     return max(1, round(rate * (1.0 - rate) / deviation**2 - 2.0))
 
@@ -46,13 +41,6 @@ def proportional_draw(weights: np.ndarray, size: int, random: np.random.Generato
 
     Row i comes up the whole number below or above size * w_i / sum(w) times, so equal weights and
     size = the number of rows give every row once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> drawn = proportional_draw(np.array([1.0, 2.0]), 3, np.random.default_rng(0))
-    >>> sorted(drawn.tolist())
-    [0, 1, 1]
     """
     order = random.permutation(len(weights))
     steps = np.cumsum(weights[order])

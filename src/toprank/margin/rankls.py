@@ -472,22 +472,17 @@ class _RowLeftOut:
 
     def errors(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the errors (n_rows, n_alphas) of rows of the group, each left out in turn."""
-        if self.own is None:
-            return self._errors_of_all_pairs(x, y)
-        return self._errors_across_groups(x, y, self.own)
-
-    def _errors_of_all_pairs(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Solve with M + k zz', z the row minus the mean, by Sherman and Morrison.
-
-        The row is compared with the mean of the others, W/(W - d) times as far away as the mean.
-        """
-        weight = self.query.weight
-        z = (x - self.query.mean) @ self.vectors
-        offset = (y - self.query.target)[:, None]
-        k = -self.amount * weight
+        query, own = self.query, self.own
+        if own is not None:
+            return self._errors_across_groups(x, y, own)
+        # M + k zz', z the row minus the mean, by Sherman and Morrison; the row is compared with the
+        # mean of the others, W/(W - d) times as far away as the mean
+        z = (x - query.mean) @ self.vectors
+        offset = (y - query.target)[:, None]
+        k = -self.amount * query.weight
         zz = self.inner(z, z)
         zb = self.inner(z, self.right) + k * offset * zz
-        return weight / (weight - self.amount) * (offset - zb / (1.0 + k * zz))
+        return query.weight / (query.weight - self.amount) * (offset - zb / (1.0 + k * zz))
 
     def _errors_across_groups(self, x: np.ndarray, y: np.ndarray, own: _Scatter) -> np.ndarray:
         """Solve with M + k zz' + h gg' by Woodbury: (I + KC) (t, s) = K (zb, gb), K = diag(k, h).
