@@ -162,12 +162,6 @@ def test_a_part_of_many_rows_keeps_the_rarer_class(rng) -> None:
     assert len(sample_rows(positive, np.arange(50), 200, 0)) == 50
 
 
-def test_never_more_folds_than_rows_of_the_rarer_class() -> None:
-    few = tree_path._capped_folds(np.array([True, True] + [False] * 9), 5, 0)
-    assert set(few[:2]) == {0, 1}
-    assert (tree_path._capped_folds(np.array([True] + [False] * 9), 5, 0) == -1).all()
-
-
 def test_smote_balances_each_side_and_says_how(rng) -> None:
     X, y = rare(rng, 300)
     rows, labels, used = oversample(X, y == 1, 5, 0)

@@ -304,7 +304,7 @@ def fit_logistic(
     *,
     tol: float = 1e-8,
     max_iter: int = 200,
-    advance: Callable[[], None] | None = None,
+    advance: Callable[[], None] = lambda: None,
 ) -> LogisticFit:
     """Minimise over (v, b) until the gradient is `tol` times that at the start."""
     point = problem.evaluate(_first_guess(problem))
@@ -315,8 +315,7 @@ def fit_logistic(
     while iteration < max_iter and point.norm > tol * scale:
         iteration += 1
         moved = problem.line_search(point, problem.direction(point, scale))
-        if advance is not None:
-            advance()
+        advance()
         if moved is None:
             break  # rounding errors leave no further descent
         point = moved

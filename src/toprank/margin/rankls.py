@@ -250,7 +250,6 @@ class PairLaplacian:
     group: np.ndarray
     query_weight: np.ndarray
     group_weight: np.ndarray
-    group_query: np.ndarray
     cross: bool
     pool: ThreadPool = SERIAL
 
@@ -274,14 +273,13 @@ class PairLaplacian:
         """
         query = np.zeros(len(y), np.int64) if qid is None else qid
         labels, label = np.unique(y, return_inverse=True)
-        present, group = np.unique(query * len(labels) + label, return_inverse=True)
+        group = np.unique(query * len(labels) + label, return_inverse=True)[1]
         return cls(
             weight=weight,
             query=query,
             group=group,
             query_weight=np.bincount(query, weight),
             group_weight=np.bincount(group, weight),
-            group_query=present // len(labels),
             cross=pairs == "cross",
             pool=pool,
         )
@@ -359,26 +357,18 @@ def query_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.nda
         part = PairLaplacian.of(laplacian.group[rows], laplacian.weight[rows], None, pairs)
         Z = to_dense(X[rows]) @ vectors  # in the basis where X'LX is diagonal
         LZ = part.times(Z)
-        if LZ.any():
-            total += [_query_error(Z, LZ, y[rows], part, values + alpha, right) for alpha in alphas]
+        if not LZ.any():
+            continue
+        for k, alpha in enumerate(alphas):
+            diagonal = values + alpha
+            errors = y[rows] - Z @ (right / diagonal)
+            if Z.shape[0] <= Z.shape[1]:  # the smaller of two systems: of rows, or of columns
+                errors = np.linalg.solve(np.eye(len(Z)) - (Z / diagonal) @ LZ.T, errors)
+            else:
+                remaining = np.diag(diagonal) - Z.T @ LZ
+                errors = errors + Z @ linalg.solve(remaining, LZ.T @ errors, assume_a="sym")
+            total[k] += float(errors @ part.times(errors))
     return total
-
-
-def _query_error(
-    Z: np.ndarray, LZ: np.ndarray, y: np.ndarray, part: PairLaplacian, A: np.ndarray, b: np.ndarray
-) -> float:
-    """Return the error of one query left out, in the basis where A is diagonal.
-
-    The smaller of two systems is solved: one of the query's rows, or one of the columns.
-    """
-    n_rows, n_columns = Z.shape
-    errors = y - Z @ (b / A)
-    if n_rows <= n_columns:
-        errors = np.linalg.solve(np.eye(n_rows) - (Z / A) @ LZ.T, errors)
-    else:
-        remaining = np.diag(A) - Z.T @ LZ
-        errors = errors + Z @ linalg.solve(remaining, LZ.T @ errors, assume_a="sym")
-    return float(errors @ part.times(errors))
 
 
 def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarray) -> np.ndarray:
@@ -412,9 +402,8 @@ def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarr
 
 def _rows_by(key: np.ndarray) -> list[np.ndarray]:
     """Return the row numbers of each value of `key`."""
-    values, code = np.unique(key, return_inverse=True)
-    order = np.argsort(code, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(code))[:-1]) if len(values) > 1 else [order]
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 
 
 @dataclass(frozen=True)

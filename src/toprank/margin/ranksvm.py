@@ -344,7 +344,7 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 200,
     start: np.ndarray | None = None,
-    advance: Callable[[], None] | None = None,
+    advance: Callable[[], None] = lambda: None,
 ) -> Solution:
     """Minimise F over v until the duality gap is at most `tol` times F.
 
@@ -362,8 +362,7 @@ def solve(
     while iteration < max_iter and best.objective - bound > tol * best.objective:
         iteration += 1
         moved = problem.line_search(point, problem.direction(point))
-        if advance is not None:
-            advance()
+        advance()
         point = moved or point
         sharper = _sharper_bend(point, tol)
         if moved is None and sharper == bend:

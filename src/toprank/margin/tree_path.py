@@ -289,7 +289,11 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         seeds = random.randint(np.iinfo(np.int32).max, size=(self.n_folds or 1) + 1).tolist()
         self.scaler_ = fit_scaler(data.X, enabled=self.scale)
         positive = data.y > 0
-        fold = _capped_folds(positive, self.n_folds, seeds[0])
+        # never more folds than rows of the rarer class, and none with a single such row
+        rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
+        fold = np.full(len(positive), -1, dtype=np.int64)
+        if self.n_folds is not None and rare > 1:
+            fold = stratified_folds(positive, min(self.n_folds, rare), seeds[0])
         with fit_threads(self.n_jobs) as pool:
             grown = pool.map(
                 lambda k: self._grow_one(data.X, positive, np.flatnonzero(fold != k), seeds[k + 1]),
@@ -359,17 +363,6 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
                 threshold += scaler.mean_[column] if scaler.with_mean else 0.0
             found.append(f"tree{k}_edge{node}[{name}{sign}{threshold:.6g}]")
         return found
-
-
-def _capped_folds(positive: np.ndarray, n_folds: int | None, seed: int) -> np.ndarray:
-    """Return the fold of each row, or -1 without folds.
-
-    There are never more folds than rows of the rarer class, and none with a single such row.
-    """
-    rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
-    if n_folds is None or rare < 2:
-        return np.full(len(positive), -1, dtype=np.int64)
-    return stratified_folds(positive, min(n_folds, rare), seed)
 
 
 def _with_score(rows: Any, coefficients: np.ndarray) -> Any:
