@@ -36,7 +36,8 @@ SERIAL = ThreadPool(1)
 
 def row_blocks(X: Any) -> list[slice]:
     """Return slices that cut the rows of `X` into blocks of about a million numbers."""
-    return list(gen_batches(X.shape[0], max(1, _BLOCK // max(1, X.shape[1]))))
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 
 def to_dense(X: Any) -> np.ndarray:
