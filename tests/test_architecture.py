@@ -16,7 +16,7 @@ LAYERS = [
     ("__main__", "demo"),
     ("cli",),
     ("report", "selection", "shortlisting", "persistence"),
-    (*FAMILIES, "linear", "datasets", "distributed"),
+    (*FAMILIES, "datasets", "distributed"),
     ("base", "encoding", "folds", "sampling", "stopping", "metrics", "objectives", "pairs", "binning", "rule",
      "tables"),
     ("validation", "parallel", "columns", "ranking", "progress", "formatting", "docstrings",

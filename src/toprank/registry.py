@@ -8,7 +8,7 @@ __all__ = ["ESTIMATORS", "RELATIONAL", "TRANSFORMERS", "WRAPPERS", "all_estimato
 
 # Rankers of tables and arrays: each keeps the contract of tests/test_contract.py.
 ESTIMATORS: dict[str, str] = {
-    "LogisticRanker": "toprank.linear",
+    "LogisticRanker": "toprank.margin.logistic",
     "GradientBoostingRanker": "toprank.boosting",
     "TunedLogisticBooster": "toprank.boosting.tuned",
     "RankBoost": "toprank.rules.estimators",
@@ -20,9 +20,9 @@ ESTIMATORS: dict[str, str] = {
     "RankingForest": "toprank.trees.estimators",
     "RankSVM": "toprank.margin.ranksvm",
     "RankLS": "toprank.margin.rankls",
-    "KernelLogisticRanker": "toprank.margin.kernel_logistic",
-    "PartialAUCSVM": "toprank.margin.structural",
-    "PartialAUCRanker": "toprank.margin.poise",
+    "KernelLogisticRanker": "toprank.margin.logistic",
+    "PartialAUCSVM": "toprank.margin.partial_auc",
+    "PartialAUCRanker": "toprank.margin.partial_auc",
 }
 
 # Rankers of relational data: their `fit` takes a RelationalData.

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_info
 
 import toprank
 from toprank.base import TrainingData
-from toprank.margin import kernels, matrices
-from toprank.margin.kernels import KernelMap, KernelParameters, choose_landmarks
+from toprank.margin import base, matrices
+from toprank.margin.base import KernelMap, choose_landmarks
 from toprank.margin.matrices import fit_scaler, scale_rows
 
 
@@ -60,25 +60,25 @@ def test_constant_columns_do_not_blow_up() -> None:
     assert np.abs(scaled).max() <= 1.0
 
 
-@pytest.mark.parametrize("kernel", kernels.KERNELS)
+@pytest.mark.parametrize("kernel", base.KERNELS)
 def test_features_of_all_rows_reproduce_the_kernel(kernel: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 3))
-    scaler, parameters = fit_scaler(X), KernelParameters(kernel)
-    kernel_map = KernelMap.of(data_of(X, X[:, 0] > 0), scaler, parameters, 0)
+    scaler = fit_scaler(X)
+    kernel_map = KernelMap.of(data_of(X, X[:, 0] > 0), scaler, kernel, random_state=0)
     features = kernel_map.transform(X)
     exact = kernel_map.function(X, scale_rows(scaler, X))
     np.testing.assert_allclose(features @ features.T, exact, atol=1e-6)
     rows = sparse.csr_matrix(X)
     plain = fit_scaler(rows, enabled=False)
-    of_rows = KernelMap.of(data_of(rows, X[:, 0] > 0), plain, parameters, 0)
+    of_rows = KernelMap.of(data_of(rows, X[:, 0] > 0), plain, kernel, random_state=0)
     features = of_rows.transform(rows)
     np.testing.assert_allclose(features @ features.T, of_rows.function(X, X), atol=1e-6)
 
 
 def test_the_nystroem_kernel_is_exact_on_its_landmarks(rng: np.random.Generator) -> None:
     X = rng.normal(size=(500, 4))
-    parameters = KernelParameters(exact_rows=0, n_components=40)
-    kernel_map = KernelMap.of(data_of(X, X[:, 0] > 1), fit_scaler(X), parameters, 0)
+    data = data_of(X, X[:, 0] > 1)
+    kernel_map = KernelMap.of(data, fit_scaler(X), exact_rows=0, n_components=40, random_state=0)
     Z = scale_rows(fit_scaler(X), X)
     chosen = [int(np.flatnonzero((row == Z).all(axis=1))[0]) for row in kernel_map.landmarks]
     features = kernel_map.transform(X)
@@ -89,9 +89,9 @@ def test_the_nystroem_kernel_is_exact_on_its_landmarks(rng: np.random.Generator)
 
 def test_many_features_are_kept_in_single_precision(monkeypatch) -> None:
     X = np.random.default_rng(0).normal(size=(50, 2))
-    kernel_map = KernelMap.of(data_of(X, X[:, 0] > 0), fit_scaler(X), KernelParameters(), 0)
+    kernel_map = KernelMap.of(data_of(X, X[:, 0] > 0), fit_scaler(X), random_state=0)
     double = kernel_map.transform(X)
-    monkeypatch.setattr(kernels, "_DOUBLE_LIMIT", 100)
+    monkeypatch.setattr(base, "_DOUBLE_LIMIT", 100)
     single = kernel_map.transform(X)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, double, rtol=1e-6, atol=1e-7)
@@ -126,7 +126,7 @@ def test_a_minus_zero_is_a_zero() -> None:
 def test_a_kernel_of_zeros_is_refused() -> None:
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match="zero on all rows"):
-        KernelMap.of(data_of(X, np.arange(4) > 1), fit_scaler(X), KernelParameters("linear"))
+        KernelMap.of(data_of(X, np.arange(4) > 1), fit_scaler(X), "linear")
 
 
 @pytest.mark.parametrize("name", sorted(toprank.margin.__all__))
@@ -143,7 +143,7 @@ def test_missing_values_and_categories_name_the_step_to_put_before(name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("RankSVM", "ranksvm"), ("KernelLogisticRanker", "kernel_logistic")]
+    ("name", "module"), [("RankSVM", "ranksvm"), ("KernelLogisticRanker", "logistic")]
 )
 def test_progress_when_asked(name: str, module: str, capsys, monkeypatch) -> None:
     rng = np.random.default_rng(1)

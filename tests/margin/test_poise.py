@@ -19,15 +19,14 @@ from toprank import PartialAUCRanker
 from toprank.margin import pegasos
 from toprank.margin.base import deduplicate_rows
 from toprank.margin.matrices import matrix_arrays
+from toprank.margin.partial_auc import content_folds
 from toprank.margin.partial_batch import BatchOptions, candidate_ranges, fit_range
 from toprank.margin.partial_loss import SURROGATES, PartialLoss
 from toprank.margin.pegasos import (
-    PegasosOptions,
     fit_stochastic,
-    order_statistic,
     proportional_draw,
+    sample_size,
 )
-from toprank.margin.poise import content_folds
 from toprank.metrics import average_precision, list_length_for_recall, partial_auc, roc_auc
 from toprank.stopping import hold_out
 
@@ -160,26 +159,19 @@ def test_concave_rounds_never_go_up(rng) -> None:
 def test_size_of_the_sample_has_the_mean_and_variance_asked_for(rng) -> None:
     for rate in (0.02, 0.1, 0.5):
         deviation = rate / 10
-        size, place = order_statistic(rate, deviation)
+        size = sample_size(rate, deviation)
+        place = round(rate * (size + 1))
         # rate of U(k), the k-th highest of m uniform scores: Beta(k, m - k + 1)
         mean = place / (size + 1)
         variance = place * (size - place + 1) / ((size + 1) ** 2 * (size + 2))
         assert mean == pytest.approx(rate, rel=0.05)
         assert variance**0.5 == pytest.approx(deviation, rel=0.05)
         scores = rng.random((3000, size)) if size < 3000 else rng.random((400, size))
-        cuts = np.array([pegasos.kth_highest(row, place) for row in scores])
+        cuts = np.sort(scores, axis=1)[:, -place]
         rates = 1 - cuts  # share of the negatives above the estimate
         error = deviation / np.sqrt(len(rates))
         assert rates.mean() == pytest.approx(mean, abs=4 * error)
         assert rates.std() == pytest.approx(deviation, rel=0.15)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=30), st.data())
-def test_kth_highest_equals_sorting(values, data) -> None:
-    k = data.draw(st.integers(1, len(values)))
-    scores = np.array(values, dtype=float)
-    assert pegasos.kth_highest(scores.copy(), k) == np.sort(scores)[::-1][k - 1]
 
 
 def test_proportional_draw(rng) -> None:
@@ -199,14 +191,14 @@ def test_one_pass_equals_its_plain_twin(rng, surrogate, places) -> None:
     negatives, positives = rng.permutation(45), 45 + rng.permutation(15)
     reservoir = rng.choice(45, 20, replace=False)
     numbers = (surrogate, 0.05, 2, 5)
-    draw = pegasos._Draw(negatives, positives, reservoir, *places)
-    steps = pegasos._Steps(list(SURROGATES).index(surrogate), *numbers[1:])
+    loss = list(SURROGATES).index(surrogate)
+    drawn = pegasos._Pass(negatives, positives, reservoir, *places, loss, *numbers[1:])
     dense, thin = (pegasos._State.start(np.zeros(4), 0.01) for _ in range(2))
-    pegasos.pegasos_pass(matrix_arrays(X), draw, steps, dense)
+    pegasos.pegasos_pass(matrix_arrays(X), drawn, dense)
     expected = naive.pegasos_pass(X, negatives, positives, reservoir, places, *numbers, reach=0.01)
     np.testing.assert_allclose(dense.w, expected[0], rtol=1e-9)
     np.testing.assert_allclose(dense.average, expected[1], rtol=1e-9)
-    pegasos.pegasos_pass(matrix_arrays(sparse.csr_matrix(X)), draw, steps, thin)
+    pegasos.pegasos_pass(matrix_arrays(sparse.csr_matrix(X)), drawn, thin)
     np.testing.assert_allclose(thin.w, dense.w, rtol=1e-12)
 
 
@@ -217,7 +209,7 @@ def test_both_solvers_reach_the_same_objective(rng, surrogate, fpr, penalty) -> 
     X, y = sample(rng, 3000, shift=2.0)
     loss = PartialLoss(y == 1, np.ones(3000), fpr, surrogate)
     batch = fit_range(X, loss, BatchOptions(2 * penalty, tol=1e-4))
-    stochastic = fit_stochastic(X, loss, PegasosOptions(2 * penalty), np.random.default_rng(0))
+    stochastic = fit_stochastic(X, loss, 2 * penalty, np.random.default_rng(0))
     assert stochastic.objective == pytest.approx(batch.objective, rel=0.02)
     if fpr[0] == 0:
         assert stochastic.objective >= batch.objective * (1 - 2e-4)
@@ -330,7 +322,7 @@ def test_early_stopping_keeps_the_best_round(rng, solver, monkeypatch) -> None:
     def progress(total, label, enabled):
         yield lambda **fields: shown.append(fields) if enabled else None
 
-    monkeypatch.setattr("toprank.margin.poise.progress", progress)
+    monkeypatch.setattr("toprank.margin.partial_auc.progress", progress)
     model = PartialAUCRanker(
         (0, 0.2), solver=solver, penalty=1e-6, early_stopping_rounds=3, validation_fraction=0.3,
         verbose=1, random_state=0,
@@ -412,7 +404,7 @@ def test_embedded_rows_are_scored_in_parts(rng, monkeypatch) -> None:
     X, y = sample(rng, 300)
     model = PartialAUCRanker(embedding="tree_path", random_state=0).fit(X, y)
     whole = model.decision_function(X)
-    monkeypatch.setattr("toprank.margin.poise._ROWS_AT_A_TIME", 70)
+    monkeypatch.setattr("toprank.margin.partial_auc._ROWS_AT_A_TIME", 70)
     np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-12)
 
 

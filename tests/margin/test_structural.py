@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import naive_poise as naive
 import numpy as np
 import pytest
@@ -14,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from toprank import PartialAUCSVM
+from toprank.margin import partial_batch
 from toprank.margin.partial_batch import (
     BatchOptions,
-    Objective,
     Planes,
+    Search,
     fit_range,
     linear_oracle,
     minimise,
@@ -137,19 +136,20 @@ def test_queries_never_meet_and_count_alike(rng) -> None:
 # -- the cutting planes ------------------------------------------------------------------------------
 
 
-def test_planes_stay_below_and_close_the_gap(rng) -> None:
+def test_planes_stay_below_and_close_the_gap(rng, monkeypatch) -> None:
     X = rng.normal(size=(60, 4))
     positive = X[:, 0] + rng.normal(size=60) > 0.8
     loss = PartialLoss(positive, np.ones(60), (0.0, 0.4), structural=True)
     oracle = linear_oracle(X, loss)
     planes = Planes(4)
-    objective, options = Objective(oracle, 0.01), BatchOptions(0.01, tol=1e-6)
-    found = minimise(objective, np.zeros(4), options, planes)
+    zero, options = np.zeros(4), BatchOptions(0.01, tol=1e-6)
+    found = minimise(Search(oracle, 0.01, zero, planes=planes), zero, options)
     assert found.bound <= found.objective <= found.bound + 1e-6 * found.objective
     for w in rng.normal(size=(50, 4)):
         assert (planes.gradients @ w + planes.heights).max() <= oracle(w)[0] + 1e-9
         assert oracle(w)[0] + 0.005 * w @ w >= found.bound
-    alone = minimise(objective, np.zeros(4), replace(options, smooth_steps=0))
+    monkeypatch.setattr(partial_batch, "_SMOOTH_STEPS", 0)
+    alone = minimise(Search(oracle, 0.01, zero, planes=Planes(4)), zero, options)
     assert alone.objective == pytest.approx(found.objective, rel=2e-6)
 
 
@@ -162,9 +162,8 @@ def test_linear_term_and_scale(rng) -> None:
     def objective(w):
         return 2.5 * oracle(w)[0] + linear @ w + 0.05 * w @ w
 
-    found = minimise(
-        Objective(oracle, 0.1, scale=2.5, linear=linear), np.zeros(3), BatchOptions(0.1, tol=1e-7)
-    )
+    search = Search(oracle, 0.1, linear, 2.5, Planes(3))
+    found = minimise(search, np.zeros(3), BatchOptions(0.1, tol=1e-7))
     assert found.objective == pytest.approx(objective(found.coefficients), rel=1e-12)
     rough = min(
         optimize.minimize(objective, found.coefficients + s, method="Nelder-Mead").fun
@@ -182,7 +181,7 @@ def test_optimum_equals_a_program_over_all_orderings(rng) -> None:
     for matrix, negatives in naive.all_orderings(2, 4):
         slope = -np.einsum("ij,ijd->d", matrix, gaps) / (8 * 0.5)
         planes.add(np.zeros(2), naive.ordering_loss(matrix, negatives, fpr), slope)
-    _, exact = planes.lowest(strength)
+    _, exact = planes.lowest(strength, 1.0, np.zeros(2))
     loss = PartialLoss(positive, np.ones(6), fpr, structural=True)
     found = fit_range(X, loss, BatchOptions(strength, tol=1e-7))
     assert found.objective == pytest.approx(exact, rel=1e-5)
@@ -265,7 +264,7 @@ def test_errors_and_warnings(rng) -> None:
         PartialAUCSVM(fpr=0.2).fit(X, y)
     with pytest.raises(ValueError, match="'C' parameter of PartialAUCSVM must"):
         PartialAUCSVM(C=0).fit(X, y)
-    with pytest.raises(ValueError, match="no query has both"):
+    with pytest.raises(ValueError, match="no query holds rows of more than one class"):
         PartialAUCSVM().fit(X, y, qid=y)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         PartialAUCSVM(fpr=(0, 0.1), max_iter=3).fit(X, y)

@@ -22,16 +22,18 @@ from toprank.margin import tree_path
 from toprank.margin.matrices import scale_rows
 from toprank.margin.tree_path import (
     PathTree,
-    TreeOptions,
     grow,
     hstack_with_products,
     leaf_coordinates,
     leaf_paths,
     oversample,
-    paths,
 )
 from toprank.metrics import roc_auc
 from toprank.sampling import sample_rows
+
+
+def paths(tree, rows, frugal):
+    return leaf_paths(tree, frugal)[tree.leaf_of(rows)]
 
 
 def rare(rng, n=400, share=0.15, columns=4):
@@ -45,7 +47,7 @@ def rare(rng, n=400, share=0.15, columns=4):
 def grown(rng, depth=5, n=400) -> tuple[PathTree, np.ndarray]:
     X, y = rare(rng, n)
     rows = np.column_stack((X, X[:, 0] + 0.1 * X[:, 1]))
-    return grow(rows, y == 1, TreeOptions(depth, 1, 5), 0), rows
+    return grow(rows, y == 1, depth, 1, 5, 0), rows
 
 
 # -- paths -------------------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def test_inner_products_are_shared_path_lengths(rng) -> None:
 
 def test_paths_equal_a_plain_walk(rng) -> None:
     tree, rows = grown(rng, depth=7)
-    assert tree.depth <= 7
+    assert np.diff(leaf_paths(tree, False).indptr).max() <= 7
     full = paths(tree, rows[:50], frugal=False).toarray()
     frugal = paths(tree, rows[:50], frugal=True).toarray()
     for row, dense in zip(rows[:50], full, strict=True):
@@ -160,12 +162,6 @@ def test_a_part_of_many_rows_keeps_the_rarer_class(rng) -> None:
     assert len(sample_rows(positive, np.arange(50), 200, 0)) == 50
 
 
-def test_never_more_folds_than_rows_of_the_rarer_class() -> None:
-    few = tree_path._capped_folds(np.array([True, True] + [False] * 9), 5, 0)
-    assert set(few[:2]) == {0, 1}
-    assert (tree_path._capped_folds(np.array([True] + [False] * 9), 5, 0) == -1).all()
-
-
 def test_smote_balances_each_side_and_says_how(rng) -> None:
     X, y = rare(rng, 300)
     rows, labels, used = oversample(X, y == 1, 5, 0)
@@ -194,13 +190,13 @@ def test_many_rare_rows_are_balanced_in_blocks(rng, monkeypatch) -> None:
 
 def test_one_class_on_a_side_is_a_leaf() -> None:
     rows = np.arange(20.0)[:, None]
-    tree = grow(rows, rows.ravel() > 12, TreeOptions(4, 1, 5), 0)
+    tree = grow(rows, rows.ravel() > 12, 4, 1, 5, 0)
     assert tree.n_nodes == 3
     assert tree.sampling == ("none", "none")
     assert tree.sign.tolist() == [0, -1, 1]
-    constant = grow(np.zeros((6, 1)), np.arange(6) < 2, TreeOptions(4, 1, 5), 0)
+    constant = grow(np.zeros((6, 1)), np.arange(6) < 2, 4, 1, 5, 0)
     assert constant.n_nodes == 1
-    assert paths(constant, np.zeros((6, 1))).shape == (6, 0)
+    assert paths(constant, np.zeros((6, 1)), True).shape == (6, 0)
 
 
 def test_few_positives() -> None:
@@ -292,10 +288,7 @@ def test_spectral_output_is_the_laplacian_eigenmap_of_the_rows(rng) -> None:
     tree, rows = grown(rng, depth=4, n=150)
     leaves = tree.leaf_of(rows)
     coordinates = leaf_coordinates(tree, leaves, 3, bandwidth=2.0)
-    np.testing.assert_array_equal(
-        leaf_paths(tree)[leaves], paths(tree, rows, frugal=False).toarray()
-    )
-    path = leaf_paths(tree)[leaves]
+    path = paths(tree, rows, frugal=False).toarray()
     squares = ((path[:, None] - path[None]) ** 2).sum(-1)
     kernel = np.exp(-squares / 4.0)
     degree = kernel.sum(axis=1)

@@ -1,29 +1,17 @@
-"""Margin methods: pairwise and structural support vector machines, least squares, kernels.
+"""Margin methods: pairwise and structural support vector machines, least squares, logistic regression."""
 
-The estimators are imported when they are first used.
-"""
+from toprank.margin.logistic import KernelLogisticRanker, LogisticRanker
+from toprank.margin.partial_auc import PartialAUCRanker, PartialAUCSVM
+from toprank.margin.rankls import RankLS
+from toprank.margin.ranksvm import RankSVM
+from toprank.margin.tree_path import TreePathEmbedding
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import Any
-
-from toprank.registry import ESTIMATORS, TRANSFORMERS
-
-_HOMES = {
-    name: module
-    for name, module in {**ESTIMATORS, **TRANSFORMERS}.items()
-    if module.startswith("toprank.margin.")
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'toprank.margin' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = [
+    "KernelLogisticRanker",
+    "LogisticRanker",
+    "PartialAUCRanker",
+    "PartialAUCSVM",
+    "RankLS",
+    "RankSVM",
+    "TreePathEmbedding",
+]

@@ -1,4 +1,11 @@
-"""What the margin rankers share: linear scores, feature spaces, solutions, equal rows as one."""
+"""What the margin rankers share: linear scores, solutions, equal rows as one, kernels as feature maps.
+
+With landmarks z_1..z_m and K_mm = U S U', the features of a row x are k(x, z) U S^(-1/2): their inner
+products are the kernel's when every distinct row is a landmark, and its Nyström approximation
+otherwise (Williams & Seeger, 2001). A linear model v on the features scores x by the kernel expansion
+k(x, z)·(U S^(-1/2) v), which is what a fitted ranker keeps. Landmarks are drawn by a hash of the row's
+contents, half of them among the positives, so neither copies nor the order of the rows change the draw.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +14,31 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state, gen_batches
 
 from toprank.base import BaseRanker, TrainingData
-from toprank.margin.kernels import KERNELS, KernelMap, KernelParameters
-from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows
+from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows, to_dense
 from toprank.parallel import ThreadPool
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
-
-__all__ = [
-    "FeatureSpace",
-    "GradedQueries",
-    "KernelRanker",
-    "LinearRanker",
-    "Solution",
-    "deduplicate_rows",
-]
 
 NOTHING_TO_COMPARE = (
     "no query holds rows of more than one class, so there is nothing to compare; "
     "check qid, or leave it out to compare all rows"
 )
 _MOST_NUMBERS = 1 << 21  # beyond, sorting whole rows costs more than it gains
+_ROWS_AT_A_TIME = 4096
+_DOUBLE_LIMIT = 1 << 25  # numbers beyond which features are kept in single precision
+_EIGENVALUE_CUT = 1e-11
+
+KERNELS = ("rbf", "laplacian", "poly", "linear")  #: names in `pairwise_kernels` of scikit-learn
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a minimisation ended.
-
-    Attributes
-    ----------
-    coefficients : ndarray
-        The best point found.
-    objective : float
-        The value there.
-    bound : float
-        A certified lower bound of the minimum; NaN from a solver that has none.
-    n_iter : int
-        Newton steps, evaluations of the loss, or passes over the rows.
-    """
+    """Where a minimisation ended; `bound` is a certified lower bound of the minimum, or NaN."""
 
     coefficients: np.ndarray
     objective: float
@@ -62,20 +54,6 @@ class Solution:
     def relative_gap(self) -> float:
         """What may be left to gain, as a share of the objective."""
         return self.gap / max(abs(self.objective), 1e-12)
-
-
-@dataclass(frozen=True)
-class FeatureSpace:
-    """Where a linear model lives: on scaled columns, or on the features of a kernel."""
-
-    scaler: StandardScaler
-    kernel_map: KernelMap | None = None
-
-    def transform(self, X: Any, pool: ThreadPool = SERIAL) -> Any:
-        """Return the features of unscaled rows."""
-        if self.kernel_map is None:
-            return scale_rows(self.scaler, X)
-        return self.kernel_map.transform(X, pool)
 
 
 class LinearRanker(BaseRanker):
@@ -116,7 +94,7 @@ class KernelRanker(LinearRanker):
     """A linear ranker on the columns (`kernel="linear"`) or on the features of a kernel.
 
     Subclasses have the parameters named below, `n_jobs` and `random_state`; they learn coefficients
-    on the features of `_feature_space(data)` and hand them to `_keep`.
+    on their `_features` and hand them to `_keep`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -129,24 +107,25 @@ class KernelRanker(LinearRanker):
         "exact_rows": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def _feature_space(self, data: TrainingData) -> FeatureSpace:
-        """Learn the scale of the columns, and the kernel map if there is a kernel."""
+    def _features(
+        self, data: TrainingData, pool: ThreadPool
+    ) -> tuple[Any, StandardScaler | KernelMap]:
+        """Return the features of the rows, and what makes them: a scaler, or the map of a kernel."""
         scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
         if self.kernel == "linear":
-            return FeatureSpace(scaler)
-        parameters = KernelParameters(
-            self.kernel, self.gamma, self.degree, self.coef0, self.n_components, self.exact_rows
-        )
-        return FeatureSpace(scaler, KernelMap.of(data, scaler, parameters, self.random_state))
+            return scale_rows(scaler, data.X), scaler
+        names = ("kernel", "gamma", "degree", "coef0", "n_components", "exact_rows", "random_state")
+        kernel_map = KernelMap.of(data, scaler, **{name: getattr(self, name) for name in names})
+        return kernel_map.transform(data.X, pool), kernel_map
 
-    def _keep(self, coefficients: np.ndarray, space: FeatureSpace) -> None:
-        """Store the learnt coefficients: `coef_`, or the kernel expansion that scores rows."""
+    def _keep(self, coefficients: np.ndarray, source: StandardScaler | KernelMap) -> None:
+        """Store the coefficients of features: `coef_`, or the kernel expansion that scores rows."""
         for name in ("coef_", "expansion_"):
             self.__dict__.pop(name, None)  # a refit may change the kernel
-        if space.kernel_map is None:
-            self._keep_linear(coefficients, space.scaler)
+        if isinstance(source, KernelMap):
+            self.expansion_ = source.expansion(coefficients)
         else:
-            self.expansion_ = space.kernel_map.expansion(coefficients)
+            self._keep_linear(coefficients, source)
 
     def _raw_scores(self, X: Any) -> np.ndarray:
         if hasattr(self, "coef_"):
@@ -160,14 +139,6 @@ def deduplicate_rows(data: TrainingData) -> TrainingData:
     A loss over pairs is the same for a row of weight 2 and for the row twice, but a solver that stops
     at a tolerance ends at slightly different points. Merged and sorted, the two are the same problem
     to the bit, and so is every order of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = TrainingData(np.array([[2.0], [1.0], [2.0]]), np.array([1.0, 0.0, 1.0]), None, None)
-    >>> merged = deduplicate_rows(rows)
-    >>> merged.X.ravel().tolist(), merged.weights.tolist()
-    ([1.0, 2.0], [1.0, 2.0])
     """
     n_rows, n_columns = data.X.shape
     if n_rows * n_columns > _MOST_NUMBERS:
@@ -179,3 +150,144 @@ def deduplicate_rows(data: TrainingData) -> TrainingData:
     weights = np.bincount(inverse.ravel(), weights=data.weights)
     kept = data.rows(first)
     return TrainingData(kept.X, kept.y, weights, kept.qid)
+
+
+# -- kernels ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel with its parameters fixed, on scaled columns."""
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+    scaler: StandardScaler
+
+    def __call__(self, X: Any, landmarks: np.ndarray) -> np.ndarray:
+        """Return the kernel values of unscaled rows `X` with scaled `landmarks`."""
+        rows = scale_rows(self.scaler, X)
+        if self.name == "laplacian":
+            rows = to_dense(rows)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(rows, landmarks, self.name, filter_params=True, **parameters)
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    """A score that is a weighted sum of kernel values with the landmarks."""
+
+    function: KernelFunction
+    landmarks: np.ndarray
+    dual_coef: np.ndarray
+
+    def score(self, X: Any) -> np.ndarray:
+        """Score unscaled rows, a block at a time."""
+        blocks = gen_batches(X.shape[0], _ROWS_AT_A_TIME)
+        parts = [self.function(X[block], self.landmarks) @ self.dual_coef for block in blocks]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """The feature map of a kernel: scaled rows as landmarks, and the projection U S^(-1/2)."""
+
+    function: KernelFunction
+    landmarks: np.ndarray
+    projection: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingData,
+        scaler: StandardScaler,
+        kernel: str = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int = 256,
+        exact_rows: int = 1000,
+        random_state: Any = None,
+    ) -> KernelMap:
+        """Learn the map from unscaled rows (see `RankSVM` for the parameters)."""
+        width = _kernel_width(gamma, data, scaler)
+        function = KernelFunction(kernel, width, int(degree), float(coef0), scaler)
+        chosen = choose_landmarks(data.X, data.y > 0, n_components, exact_rows, random_state)
+        landmarks = to_dense(scale_rows(scaler, data.X[chosen]))
+        values, vectors = linalg.eigh(function(data.X[chosen], landmarks))
+        kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
+        if not kept.any():
+            raise ValueError(f"the {kernel} kernel is zero on all rows; choose another kernel")
+        return cls(function, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def transform(self, X: Any, pool: ThreadPool = SERIAL) -> np.ndarray:
+        """Return the features of unscaled rows, in single precision when they are many."""
+        n_rows, n_features = X.shape[0], self.projection.shape[1]
+        single = n_rows * n_features > _DOUBLE_LIMIT
+        out = np.empty((n_rows, n_features), np.float32 if single else np.float64)
+
+        def fill(block: slice) -> None:
+            out[block] = self.function(X[block], self.landmarks) @ self.projection
+
+        pool.map(fill, gen_batches(n_rows, _ROWS_AT_A_TIME))
+        return out
+
+    def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
+        """Return the kernel expansion of a linear model on the features."""
+        return KernelExpansion(self.function, self.landmarks, self.projection @ coefficients)
+
+
+def _kernel_width(gamma: float | str, data: TrainingData, scaler: StandardScaler) -> float:
+    """Return gamma; "scale" is one over the summed variance of the scaled columns."""
+    if gamma != "scale":
+        return float(gamma)
+    if scaler.with_std:
+        variance = scaler.var_ / scaler.scale_**2
+    else:
+        variance = fit_scaler(data.X, data.sample_weight).var_
+    total = float(variance.sum())
+    return 1.0 / total if total > 0 else 1.0
+
+
+def choose_landmarks(
+    X: Any,
+    positive: np.ndarray,
+    n_components: int = 256,
+    exact_rows: int = 1000,
+    random_state: Any = None,
+) -> np.ndarray:
+    """Return the row numbers of the landmarks: all distinct rows if they are few, or a balanced draw."""
+    keys = _row_keys(X, check_random_state(random_state))
+    distinct, first = np.unique(keys, return_index=True)
+    if len(distinct) <= max(exact_rows, n_components):
+        return first
+    parts = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    parts = [rows[np.unique(keys[rows], return_index=True)[1]] for rows in parts]
+    small, large = sorted(parts, key=len)
+    n_small = min(len(small), n_components // 2)
+    chosen = np.concatenate([small[:n_small], large[: n_components - n_small]])
+    return chosen[np.unique(keys[chosen], return_index=True)[1]]
+
+
+def _row_keys(X: Any, random: np.random.RandomState) -> np.ndarray:
+    """Return a 64-bit hash of each row; equal rows have equal keys, zeros count for nothing."""
+    salt = random.randint(0, 1 << 62, size=X.shape[1], dtype=np.int64).astype(np.uint64)
+    if sparse.issparse(X):
+        mixed = _mix(X.data.astype(np.float64).view(np.uint64) ^ salt[X.indices])
+        mixed[X.data == 0] = 0
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return _mix(running[X.indptr[1:]] - running[X.indptr[:-1]])
+    keys = np.zeros(X.shape[0], np.uint64)
+    for j in range(X.shape[1]):
+        column = np.array(X[:, j], dtype=np.float64)
+        keys += np.where(column == 0, np.uint64(0), _mix(column.view(np.uint64) ^ salt[j]))
+    return _mix(keys)
+
+
+def _mix(bits: np.ndarray) -> np.ndarray:
+    """Mix the bits by the finaliser of SplitMix64 (Steele, Lea & Flood, 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

@@ -18,29 +18,10 @@ from numba import njit
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController
 
 from toprank.parallel import ThreadPool
-
-__all__ = [
-    "SERIAL",
-    "MatrixArrays",
-    "add_row",
-    "cross_product",
-    "fit_scaler",
-    "fit_threads",
-    "matrix_arrays",
-    "newton_direction",
-    "product",
-    "row_blocks",
-    "row_product",
-    "scale_rows",
-    "single_threaded_blas",
-    "solve_positive",
-    "to_dense",
-    "transposed_product",
-    "weighted_gram",
-]
 
 _BLOCK = 1 << 20  # numbers handled at a time
 _PANEL = 64  # columns of a product that are one thread's piece of work
@@ -83,7 +64,7 @@ def transposed_product(X: Any, Z: np.ndarray) -> np.ndarray:
 
 def cross_product(left: np.ndarray, right: np.ndarray, pool: ThreadPool = SERIAL) -> np.ndarray:
     """Return `left.T @ right` of two dense matrices, some columns of the result by each thread."""
-    panels = [slice(start, start + _PANEL) for start in range(0, right.shape[1], _PANEL)]
+    panels = gen_batches(right.shape[1], _PANEL)
     return np.hstack(pool.map(lambda panel: left.T @ right[:, panel], panels))
 
 
@@ -156,13 +137,6 @@ def fit_scaler(
     Margin methods penalise the squared norm of their coefficients, which only means something when
     columns have comparable spreads. Sparse matrices are divided but never centred: differences of
     rows, which are all that a pairwise loss sees, do not change by centring.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 5.0], [3.0, 5.0]])
-    >>> scale_rows(fit_scaler(X), X).tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
     """
     scaler = StandardScaler(
         copy=False, with_mean=enabled and not sparse.issparse(X), with_std=enabled
@@ -218,13 +192,11 @@ def newton_direction(
 # -- threads -----------------------------------------------------------------------------------------
 
 
-class _BlasLimit:
+class _SingleThreadedBlas:
     """Hold BLAS at one thread while a fit runs in any thread of Python, and restore it after the last."""
 
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.n_fits = 0
-        self.limiter: Any = None
+    lock, n_fits = Lock(), 0
+    limiter: Any = None
 
     def __enter__(self) -> None:
         with self.lock:
@@ -239,16 +211,12 @@ class _BlasLimit:
                 self.limiter.restore_original_limits()
 
 
-single_threaded_blas = _BlasLimit()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+_single_threaded_blas = _SingleThreadedBlas()
+_blas = cache(ThreadpoolController)
 
 
 @contextmanager
 def fit_threads(n_jobs: int | None) -> Iterator[ThreadPool]:
     """Give a pool of threads to work with, and hold BLAS at one thread for as long."""
-    with single_threaded_blas, ThreadPool(n_jobs) as pool:
+    with _single_threaded_blas, ThreadPool(n_jobs) as pool:
         yield pool

@@ -33,29 +33,17 @@ from toprank.margin.matrices import (
 from toprank.parallel import ThreadPool
 from toprank.ranking import descending_order, order_by_code
 
-__all__ = ["GradedPairs", "PairSums"]
-
 _BLOCK = 1 << 20  # numbers of the Hessian's half worked on at a time
 _NARROW = 32  # rows in the bend up to which they are summed one by one
 
 
 @dataclass(frozen=True)
 class PairSums:
-    """Sums over all pairs at given scores.
+    """Sums over all pairs at `scores`; `order` has the rows in descending order inside each query.
 
-    Attributes
-    ----------
-    scores, order : ndarray of shape (n_rows,)
-        Where the sums were taken, and the rows in descending order inside each query.
-    bend : float
-        The residual at which the loss turns from a parabola into a line.
-    loss, hinge, derivative : float
-        Sum of the losses, of max(0, r), and of the derivatives of the loss in r.
-    gradient : ndarray of shape (n_rows,)
-        Gradient of `loss` in the scores.
-    degree : ndarray of shape (n_rows,)
-        Diagonal of the second derivative of `loss` in the scores: a row's weight times the weight of
-        its partners with 0 < r < bend.
+    `loss`, `hinge` and `derivative` sum the losses with that bend, max(0, r), and the derivatives of the
+    loss in r. `gradient` and `degree` are the gradient of `loss` in the scores and the diagonal of its
+    second derivative: a row's weight times the weight of its partners with 0 < r < bend.
     """
 
     scores: np.ndarray
@@ -72,19 +60,9 @@ class PairSums:
 class GradedPairs:
     """All pairs (i, j) of one query with y_i > y_j, each with the weight w_i·w_j.
 
-    Attributes
-    ----------
-    grade : int ndarray of shape (n_rows,)
-        Position of a row's label among the distinct labels of its query.
-    levels : int ndarray of shape (n_queries,)
-        Number of distinct labels in each query.
-    weight : float ndarray of shape (n_rows,)
-    query : int ndarray of shape (n_rows,) or None
-        None when all rows are one query.
-    starts : int ndarray of shape (n_queries + 1,)
-        Where the block of each query begins in an order by query.
-    total : float
-        Summed weight of all pairs.
+    `grade` is the position of a row's label among the distinct labels of its query, `levels` how many
+    there are in each query. `query` is None when all rows are one query; in an order by query the block
+    of each begins at `starts`. `total` is the summed weight of all pairs.
     """
 
     grade: np.ndarray
@@ -96,15 +74,7 @@ class GradedPairs:
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray, query: np.ndarray | None = None) -> GradedPairs:
-        """Count the pairs of rows with labels `y`, weights, and query codes 0, 1, ...
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> pairs = GradedPairs.of(np.array([2.0, 0.0, 1.0]), np.ones(3))
-        >>> pairs.grade.tolist(), pairs.total
-        ([2, 0, 1], 3.0)
-        """
+        """Count the pairs of rows with labels `y`, weights, and query codes 0, 1, ..."""
         labels, label = np.unique(y, return_inverse=True)
         codes = np.zeros(len(y), np.int64) if query is None else query.astype(np.int64)
         sizes = np.bincount(codes)

@@ -1,32 +1,26 @@
-"""Exact full-batch learning of a linear score that minimises a partial-AUC loss.
+"""Exact full-batch learning of a linear score: minimise F(w) = D(X w) + strength/2 |w|^2, D of `partial_loss`.
 
-    F(w) = D(X w) + strength/2 |w|^2
+L-BFGS comes very near the minimum in a few dozen steps, since sums over so many pairs are almost smooth.
+Each evaluation of a convex H also gives a plane below it; the minimum of the highest plane plus the squared
+norm is a lower bound of that of F (Teo et al. 2010, "Bundle methods for regularized risk minimization"): a
+small quadratic program in the weights of the planes, solved by Clarabel (Goulart & Chen 2024). Proximal
+bundle steps close what is left of the gap.
 
-with D of `partial_loss`. The chapter has four parts:
+For [0, b] the problem is convex and solved with a certificate. For [a, b] a direct descent by L-BFGS goes
+first; then, with (b - a) D[a, b] = b D[0, b] - a D[0, a], the concave-convex procedure (Yuille & Rangarajan
+2003) replaces the second term by its tangent and solves what is left; every round lowers F.
 
-1. Cutting planes. A convex H is known by its value and a subgradient at the points asked for. Each answer
-   is a plane below H; the highest of the planes, with the squared norm, is a model below F whose minimum is
-   a lower bound of the minimum of F (Teo et al. 2010, "Bundle methods for regularized risk minimization").
-   It is a small quadratic program in the weights of the planes, solved by Clarabel (Goulart & Chen 2024).
-2. Convex problems. The losses are sums over so many pairs that they are almost smooth: L-BFGS comes very
-   near the minimum in a few dozen steps. Its evaluations are planes too, so the bound is there at once, and
-   proximal bundle steps close what is left of the gap.
-3. Ranges. For [0, b] the problem is convex and solved with a certificate. For [a, b] the concave-convex
-   procedure of Yuille & Rangarajan (2003) is used: with (b - a) D[a, b] = b D[0, b] - a D[0, a], the second
-   term is replaced by its tangent and the convex problem left is solved; every round lowers F. A direct
-   L-BFGS descent goes first, since it comes near the same point at a fraction of the cost.
-4. The choice of the range. In a narrow range the negatives are the hardest ones, and where the classes
-   overlap no linear score may put most positives above them. The convex loss is then smallest for scores
-   that are all equal and says nothing about the order; the loss of a wider range gives the better partial
-   AUC in the narrow one. Candidates are [0, 1], [0, 1/2], [0, 1/4], ... down to [0, b], then [a, 1/2], ...
-   down to [a, b]; each is solved starting from the one before, and the one whose solutions do best on
-   held-out folds is taken.
+The choice of the range. Where the classes overlap, no linear score may put most positives above the hardest
+negatives; the convex loss of a narrow range is then smallest for equal scores and says nothing about the
+order, and the loss of a wider range gives the better partial AUC in the narrow one. Candidates are
+[0, 1], [0, 1/2], ... down to [0, b], then [a, 1/2], ... down to [a, b]; the one whose solutions do best on
+held-out folds is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,26 +30,15 @@ from toprank.margin.base import Solution
 from toprank.margin.matrices import product, transposed_product
 from toprank.margin.partial_loss import PartialLoss
 
-__all__ = [
-    "BatchOptions",
-    "Objective",
-    "Planes",
-    "candidate_ranges",
-    "choose_range",
-    "fit_range",
-    "linear_oracle",
-    "minimise",
-]
-
 Oracle = Callable[[np.ndarray], tuple[float, np.ndarray]]
 Callback = Callable[[np.ndarray], bool]
-Measure = Callable[[np.ndarray, np.ndarray], float]
 
 _MOST_PLANES = 100
 _STEEPEST = 1e8  # a plane of an exploding loss far out tells nothing and spoils the program
 _FIRST_PULL = 10.0
 _GOOD_PART = 0.1
 _STEPS_PER_BOUND = 3
+_SMOOTH_STEPS = 200  # most steps of L-BFGS before the planes take over
 _CONCAVE_ROUNDS = 30
 _QUICK_EVALUATIONS = 30
 _EQUAL_SCORES = 0.98  # share of the loss of equal scores above which a minimum is not trusted
@@ -63,22 +46,10 @@ _EQUAL_SCORES = 0.98  # share of the loss of equal scores above which a minimum 
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How far to go.
+    """How far to go: to a certified relative gap of `tol`, within `max_iter` evaluations of the loss.
 
-    Attributes
-    ----------
-    strength : float
-        Factor of half the squared norm.
-    tol : float
-        Certified relative gap to reach.
-    max_iter : int
-        Most evaluations of the loss.
-    direct : bool
-        For a > 0, whether L-BFGS on the loss itself goes before the concave-convex rounds.
-    certify : bool
-        Whether to go on after L-BFGS until the gap is closed.
-    smooth_steps : int
-        Most steps of L-BFGS before the planes take over; 0 for the planes alone.
+    `strength` is the factor of half the squared norm. Without `direct` the concave-convex rounds start
+    at once; without `certify` the end of L-BFGS is the end.
     """
 
     strength: float
@@ -86,7 +57,6 @@ class BatchOptions:
     max_iter: int = 500
     direct: bool = True
     certify: bool = True
-    smooth_steps: int = 200
 
 
 # -- cutting planes ----------------------------------------------------------------------------------
@@ -102,40 +72,27 @@ class Planes:
 
     def add(self, w: np.ndarray, value: float, gradient: np.ndarray) -> None:
         """Add the plane value + gradient . (v - w)."""
-        n = len(self.heights)
-        gram = np.empty((n + 1, n + 1))
-        gram[:n, :n] = self.gram
-        gram[n, :n] = gram[:n, n] = self.gradients @ gradient
-        gram[n, n] = gradient @ gradient
-        self.gram = gram
+        products = self.gradients @ gradient
+        self.gram = np.block(
+            [[self.gram, products[:, None]], [products[None], gradient @ gradient]]
+        )
         self.gradients = np.vstack((self.gradients, gradient))
         self.heights = np.append(self.heights, value - gradient @ w)
 
-    def keep(self, chosen: np.ndarray) -> None:
-        """Forget all planes but the chosen ones."""
-        self.gradients = self.gradients[chosen]
-        self.heights = self.heights[chosen]
-        self.gram = self.gram[np.ix_(chosen, chosen)]
-
-    def lowest(
-        self, strength: float, scale: float = 1.0, linear: np.ndarray | None = None
-    ) -> tuple[np.ndarray, float]:
-        """Minimise the model; return the point and the lower bound.
+    def lowest(self, strength: float, scale: float, linear: np.ndarray) -> tuple[np.ndarray, float]:
+        """Minimise strength/2 |w|^2 + scale * (the highest plane) + linear . w; return w and the minimum.
 
         With weights x of the planes (x >= 0, sum 1), the minimising w is
         -(scale * x @ gradients + linear)/strength, and the bound is the value of the dual at x.
         """
-        heights = scale * self.heights
-        if linear is not None:
-            heights = heights - (scale / strength) * (self.gradients @ linear)
+        heights = scale * self.heights - (scale / strength) * (self.gradients @ linear)
         shares = _simplex_program((scale**2 / strength) * self.gram, heights)
         if len(shares) > _MOST_PLANES:
             chosen = np.sort(np.argsort(-shares, kind="stable")[: _MOST_PLANES * 2 // 3])
-            self.keep(chosen)
+            self.gradients, self.heights = self.gradients[chosen], self.heights[chosen]
+            self.gram = self.gram[np.ix_(chosen, chosen)]
             shares = shares[chosen] / shares[chosen].sum()
-        gradient = scale * (shares @ self.gradients)
-        if linear is not None:
-            gradient = gradient + linear
+        gradient = scale * (shares @ self.gradients) + linear
         bound = scale * (shares @ self.heights) - gradient @ gradient / (2.0 * strength)
         return -gradient / strength, float(bound)
 
@@ -170,93 +127,56 @@ def _simplex_program(quadratic: np.ndarray, gain: np.ndarray) -> np.ndarray:
 # -- convex problems ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Objective:
-    """F(w) = strength/2 |w|^2 + scale * H(w) + linear . w, with `oracle` giving H and a subgradient."""
+@dataclass
+class Search:
+    """F(w) = strength/2 |w|^2 + scale * H(w) + linear . w, and the best point found so far.
+
+    `oracle` gives H and a subgradient; `planes`, if any, gathers the planes of all evaluations.
+    """
 
     oracle: Oracle
     strength: float
+    linear: np.ndarray
     scale: float = 1.0
-    linear: np.ndarray | None = None
+    planes: Planes | None = None
+    value: float = np.inf
+    w: np.ndarray = field(default_factory=lambda: np.empty(0))
+    n_evaluations: int = 0
 
     def total(self, w: np.ndarray, value: float) -> float:
         """Return F at `w`, where H or its model is `value`."""
-        extra = 0.0 if self.linear is None else float(self.linear @ w)
-        return self.scale * value + 0.5 * self.strength * float(w @ w) + extra
-
-    def gradient(self, w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return the gradient of F at `w`, where that of H is given."""
-        out = self.scale * gradient + self.strength * w
-        return out if self.linear is None else out + self.linear
-
-
-class _Search:
-    """An objective, the planes its evaluations give, and the best point so far."""
-
-    def __init__(self, objective: Objective, planes: Planes | None) -> None:
-        self.objective, self.planes = objective, planes
-        self.value, self.w, self.n_evaluations = np.inf, np.empty(0), 0
+        return self.scale * value + 0.5 * self.strength * float(w @ w) + float(self.linear @ w)
 
     def __call__(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.objective.oracle(w)
+        """Return F and its gradient."""
+        value, gradient = self.oracle(w)
         self.n_evaluations += 1
         gentle = value < _STEEPEST and np.abs(gradient).max() < _STEEPEST
         if gentle and self.planes is not None:
             self.planes.add(w, value, gradient)
-        total = self.objective.total(w, value)
+        total = self.total(w, value)
         if total < self.value:
             self.value, self.w = total, w.copy()
-        return total, self.objective.gradient(w, gradient)
-
-    def lowest(self, pull: float = 0.0) -> tuple[np.ndarray, float]:
-        """Minimise the model, with pull/2 |w - best|^2 added."""
-        assert self.planes is not None
-        linear = self.objective.linear
-        if pull > 0.0:
-            linear = -pull * self.w if linear is None else linear - pull * self.w
-        return self.planes.lowest(self.objective.strength + pull, self.objective.scale, linear)
-
-    def model(self, w: np.ndarray) -> float:
-        """Return the model at a point: the highest plane, and the terms that are exact."""
-        assert self.planes is not None
-        return self.objective.total(
-            w, float((self.planes.gradients @ w + self.planes.heights).max())
-        )
+        return total, self.scale * gradient + self.strength * w + self.linear
 
 
 def minimise(
-    objective: Objective,
-    start: np.ndarray,
-    options: BatchOptions,
-    planes: Planes | None = None,
-    callback: Callback | None = None,
+    search: Search, start: np.ndarray, options: BatchOptions, callback: Callback | None = None
 ) -> Solution:
-    """Minimise an objective with a convex H.
+    """Minimise F with a convex H; without planes there is no certificate.
 
-    `planes` are planes below H that are known already; new ones are added. `callback` is called with
-    the best point after every step and stops the search when it returns True.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> def absolute(w):  # H(w) = |w - 3|
-    ...     return float(np.abs(w - 3).sum()), np.sign(w - 3)
-    >>> found = minimise(Objective(absolute, 0.5), np.zeros(1), BatchOptions(0.5))
-    >>> round(float(found.coefficients[0]), 3), round(found.objective, 3)
-    (2.0, 2.0)
+    `callback` is called with the best point after every step and stops the search when it returns True.
     """
-    planes = Planes(len(start)) if planes is None else planes
-    search = _Search(objective, planes if options.certify else None)
-    steps = min(options.smooth_steps, options.max_iter)
+    steps = min(_SMOOTH_STEPS, options.max_iter)
     stopped = _lbfgs(search, start, steps, options.tol * 1e-4, callback)
     bound = -np.inf
-    if options.certify and not stopped:
-        bound = _close_gap(search, options, callback)
+    if search.planes is not None and not stopped:
+        bound = _close_gap(search, search.planes, options, callback)
     return Solution(search.w, float(search.value), float(bound), search.n_evaluations)
 
 
 def _lbfgs(
-    search: _Search, start: np.ndarray, steps: int, ftol: float, callback: Callback | None
+    search: Search, start: np.ndarray, steps: int, ftol: float, callback: Callback | None
 ) -> bool:
     """Run L-BFGS from `start`; return whether the callback asked to stop."""
     if steps < 2:
@@ -275,25 +195,28 @@ def _lbfgs(
     return stopped
 
 
-def _close_gap(search: _Search, options: BatchOptions, callback: Callback | None) -> float:
+def _close_gap(
+    search: Search, planes: Planes, options: BatchOptions, callback: Callback | None
+) -> float:
     """Proximal bundle steps (Kiwiel 1990) until the bound is near; return the bound.
 
     Each step minimises the model plus pull/2 |w - best|^2. The pull weakens after a step that
     lowers the objective by a good part of what the model promised, and grows after one that does not.
     """
-    strength = search.objective.strength
+    strength, scale, linear = search.strength, search.scale, search.linear
     pull = _FIRST_PULL * strength
     bound, step = -np.inf, 0
     while True:
         if step % _STEPS_PER_BOUND == 0 or search.n_evaluations >= options.max_iter:
-            bound = max(bound, search.lowest()[1])
+            bound = max(bound, planes.lowest(strength, scale, linear)[1])
             if search.value - bound <= options.tol * abs(search.value):
                 return bound
         if search.n_evaluations >= options.max_iter or not np.isfinite(search.value):
             return bound
         before, best = search.value, search.w
-        candidate = search.lowest(pull)[0]
-        promised = before - search.model(candidate)
+        candidate = planes.lowest(strength + pull, scale, linear - pull * best)[0]
+        highest = float((planes.gradients @ candidate + planes.heights).max())
+        promised = before - search.total(candidate, highest)
         value, _ = search(candidate)
         if value <= before - _GOOD_PART * promised:
             pull = max(pull / 2.0, 1e-2 * strength)
@@ -329,33 +252,18 @@ def fit_range(
     """Minimise D(X w) + strength/2 |w|^2 over the range of `loss`.
 
     For a > 0 the bound is that of the last convex problem.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[2.0], [1.0], [0.0], [-1.0]])
-    >>> loss = PartialLoss(np.array([True, False, True, False]), np.ones(4), (0.0, 1.0))
-    >>> found = fit_range(X, loss, BatchOptions(strength=0.1))
-    >>> found.coefficients.round(3).tolist(), round(found.objective, 3), found.relative_gap < 1e-4
-    ([1.0], 0.55, True)
     """
+    n_features = X.shape[1]
     if start is None:
-        start = _first_point(X, loss, options)
+        start = np.zeros(n_features)
+        if loss.fpr != (0.0, 1.0) and not loss.structural:
+            # at 0 all negatives are tied and the loss of a narrow range has a sharp kink
+            start = fit_range(X, loss.over((0.0, 1.0)), options, start).coefficients
     if loss.fpr[0] > 0.0 and not loss.structural:
         return _concave_convex(X, loss, options, start, callback)
-    objective = Objective(linear_oracle(X, loss), options.strength)
-    return minimise(objective, start, options, callback=callback)
-
-
-def _first_point(X: Any, loss: PartialLoss, options: BatchOptions) -> np.ndarray:
-    """Return where to start: 0 for the whole range, the minimiser for the whole range otherwise.
-
-    At 0 all negatives are tied and the loss of a narrow range has a sharp kink there.
-    """
-    zero = np.zeros(X.shape[1])
-    if loss.fpr == (0.0, 1.0) or loss.structural:
-        return zero
-    return fit_range(X, loss.over((0.0, 1.0)), options, zero).coefficients
+    planes = Planes(n_features) if options.certify else None
+    search = Search(linear_oracle(X, loss), options.strength, np.zeros(n_features), planes=planes)
+    return minimise(search, start, options, callback)
 
 
 def _concave_convex(
@@ -365,7 +273,7 @@ def _concave_convex(
     low, high = loss.fpr
     outer = linear_oracle(X, loss.over((0.0, high)))
     inner = linear_oracle(X, loss.over((0.0, low)))
-    search = _Search(Objective(linear_oracle(X, loss), options.strength), None)
+    search = Search(linear_oracle(X, loss), options.strength, np.zeros(X.shape[1]))
     search(start)
     stopped = options.direct and _lbfgs(
         search, start, max(2, options.max_iter // 2), options.tol * 1e-3, callback
@@ -376,9 +284,9 @@ def _concave_convex(
             break
         before = search.value
         tangent = -low / (high - low) * inner(search.w)[1]
-        convex = Objective(outer, options.strength, high / (high - low), tangent)
-        left = replace(options, certify=True, max_iter=max(2, options.max_iter - n_evaluations))
-        found = minimise(convex, search.w, left, planes, callback)
+        convex = Search(outer, options.strength, tangent, high / (high - low), planes)
+        left = replace(options, max_iter=max(2, options.max_iter - n_evaluations))
+        found = minimise(convex, search.w, left, callback)
         search(found.coefficients)
         n_evaluations += found.n_iter + 2
         gap, stopped = found.relative_gap, not np.isfinite(found.bound)
@@ -410,7 +318,11 @@ def candidate_ranges(fpr: tuple[float, float]) -> list[tuple[float, float]]:
 
 
 def choose_range(
-    X: Any, loss: PartialLoss, options: BatchOptions, measure: Measure, folds: np.ndarray
+    X: Any,
+    loss: PartialLoss,
+    options: BatchOptions,
+    measure: Callable[[np.ndarray, np.ndarray], float],
+    folds: np.ndarray,
 ) -> tuple[tuple[float, float], np.ndarray]:
     """Find the range whose minimiser does best on held-out folds, for the range of `loss` itself.
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,54 +23,38 @@ from numba import njit
 from toprank.pairs import range_weights, sigmoid_sums, softplus_sums
 from toprank.ranking import RankedQueries, descending_order
 
-__all__ = ["SURROGATES", "PartialLoss", "Surrogate"]
+PairSums = tuple[float, np.ndarray, np.ndarray]
+
+# Pair sums take the scores and weights w_i of the positives, then the scores and weights u_j of the
+# negatives, both from the highest score down; they return the sum and its derivatives by both scores.
 
 
 def exponential_pair_sums(
-    positive_scores: np.ndarray,
-    positive_weights: np.ndarray,
-    negative_scores: np.ndarray,
-    negative_weights: np.ndarray,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum over pairs of w_i u_j exp(f_j - f_i), which factorises, and its derivatives.
-
-    Both lists run from the highest score down.
-    """
-    lowest, highest = positive_scores[-1], negative_scores[0]
-    positive = positive_weights * np.exp(lowest - positive_scores)
-    negative = negative_weights * np.exp(negative_scores - highest)
+    above: np.ndarray, w: np.ndarray, below: np.ndarray, u: np.ndarray
+) -> PairSums:
+    """Sum over pairs of w_i u_j exp(f_j - f_i), which factorises, and its derivatives."""
+    lowest, highest = above[-1], below[0]
+    positive = w * np.exp(lowest - above)
+    negative = u * np.exp(below - highest)
     scale = np.exp(min(highest - lowest, 600.0))  # finite, so that a line search can turn back
     total = scale * positive.sum() * negative.sum()
     return total, -scale * negative.sum() * positive, scale * positive.sum() * negative
 
 
 def logistic_pair_sums(
-    positive_scores: np.ndarray,
-    positive_weights: np.ndarray,
-    negative_scores: np.ndarray,
-    negative_weights: np.ndarray,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum over pairs of w_i u_j log(1 + exp(f_j - f_i)), and its derivatives.
-
-    Both lists run from the highest score down.
-    """
-    losses = softplus_sums(positive_scores, negative_scores, negative_weights)
-    up = sigmoid_sums(positive_scores, negative_scores, negative_weights)[0]
-    down = sigmoid_sums(-negative_scores, -positive_scores, positive_weights)[0]
-    return float(positive_weights @ losses), -positive_weights * up, negative_weights * down
+    above: np.ndarray, w: np.ndarray, below: np.ndarray, u: np.ndarray
+) -> PairSums:
+    """Sum over pairs of w_i u_j log(1 + exp(f_j - f_i)), and its derivatives."""
+    losses = softplus_sums(above, below, u)
+    up, down = sigmoid_sums(above, below, u)[0], sigmoid_sums(-below, -above, w)[0]
+    return float(w @ losses), -w * up, u * down
 
 
-class Surrogate(NamedTuple):
-    """A convex loss of the margin: its value at 0 and, unless it is the hinge, its pair sums."""
-
-    at_zero: float
-    pair_sums: Callable[..., tuple[float, np.ndarray, np.ndarray]] | None
-
-
-SURROGATES: dict[str, Surrogate] = {
-    "hinge": Surrogate(1.0, None),
-    "logistic": Surrogate(float(np.log(2.0)), logistic_pair_sums),
-    "exponential": Surrogate(1.0, exponential_pair_sums),
+#: The losses of a pair as functions of its margin, with their pair sums (None for the hinge: compiled).
+SURROGATES: dict[str, Callable[..., PairSums] | None] = {
+    "hinge": None,
+    "logistic": logistic_pair_sums,
+    "exponential": exponential_pair_sums,
 }
 
 
@@ -79,20 +62,9 @@ SURROGATES: dict[str, Surrogate] = {
 class PartialLoss:
     """Partial-AUC loss of a list of scores.
 
-    Attributes
-    ----------
-    positive : ndarray of bool
-        Which rows are positives.
-    weight : ndarray of shape (n_rows,)
-        Copies of each row.
-    fpr : tuple (a, b)
-        The range of false positive rates.
-    surrogate : {"hinge", "logistic", "exponential"}
-        The loss of one pair.
-    structural : bool
-        Use the bound of the structural SVM (Narasimhan & Agarwal 2013) in place of the hinge itself.
-    qid : ndarray or None
-        Queries: the loss is then the mean over those with both classes (hinge only).
+    `weight` counts copies of each row, `fpr` is the range (a, b) and `surrogate` the loss of one pair.
+    `structural` takes the bound of the structural SVM (Narasimhan & Agarwal 2013) in place of the hinge
+    itself. With queries the loss is the mean over those with both classes (hinge only).
 
     Examples
     --------
@@ -117,25 +89,18 @@ class PartialLoss:
     @property
     def at_zero(self) -> float:
         """The loss of scores that are all equal."""
-        return SURROGATES[self.surrogate].at_zero
+        return float(np.log(2.0)) if self.surrogate == "logistic" else 1.0
 
     def __call__(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss and its derivative by every score."""
         scores = np.ascontiguousarray(scores, dtype=np.float64)
-        pair_sums = SURROGATES[self.surrogate].pair_sums
+        pair_sums = SURROGATES[self.surrogate]
         if pair_sums is None:
             ranked = RankedQueries.of(scores, self.qid)
-            value, gradient, _ = range_loss(
+            return range_loss(
                 scores, self.positive, self.weight, ranked.order, ranked.starts, *self.fpr,
                 self.structural,
             )  # fmt: skip
-            return value, gradient
-        return self._smooth(scores, pair_sums)
-
-    def _smooth(
-        self, scores: np.ndarray, pair_sums: Callable[..., tuple[float, np.ndarray, np.ndarray]]
-    ) -> tuple[float, np.ndarray]:
-        """Return the loss and its derivative for a surrogate whose pair sums are known."""
         above = np.flatnonzero(self.positive)
         below = np.flatnonzero(~self.positive)
         above = above[descending_order(scores[above])]
@@ -164,7 +129,7 @@ def range_loss(scores, positive, weights, order, starts, low, high, structural):
 
     `order` ranks the rows inside each query, `starts` says where each query begins in it. `low`
     and `high` are shares of the weight of the negatives. Queries without both classes are left
-    out. Returns the mean, its derivative by the score of every row, and how many queries counted.
+    out. Returns the mean and its derivative by the score of every row.
     """
     gradient = np.zeros(len(scores))
     total, n_queries = 0.0, 0
@@ -189,7 +154,7 @@ def range_loss(scores, positive, weights, order, starts, low, high, structural):
         total += value / pairs
         gradient[above] = up / pairs
         gradient[below] = down / pairs
-    return total / n_queries, gradient / n_queries, n_queries
+    return total / n_queries, gradient / n_queries
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,6 @@ Beta(k, m - k + 1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,31 +20,20 @@ from toprank.margin.base import Solution
 from toprank.margin.matrices import add_row, matrix_arrays, product, row_product
 from toprank.margin.partial_loss import PartialLoss
 
-__all__ = [
-    "PegasosOptions",
-    "fit_stochastic",
-    "order_statistic",
-    "proportional_draw",
-]
-
 HINGE, LOGISTIC, EXPONENTIAL = 0, 1, 2
 _LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "exponential": EXPONENTIAL}
+_BATCH, _PARTNERS = 8, 64  # negatives in the range, and positives they meet, in a step
+_PATIENCE = 3  # passes without gain before the end
 
 
-def order_statistic(rate: float, deviation: float) -> tuple[int, int]:
-    """Return the sample size m and place k whose k-th highest score estimates a quantile.
+def sample_size(rate: float, deviation: float) -> int:
+    """Return the size m of a sample in which the k-th highest score, k = rate (m + 1), estimates a quantile.
 
     The false positive rate at that score is Beta(k, m - k + 1): its mean is k/(m + 1), and with
-    m = rate (1 - rate)/deviation^2 - 2 and k = rate (m + 1) its standard deviation is `deviation`
-    (Rao & Acharyya 2020, section 5.1). Both are rounded and at least 1.
-
-    Examples
-    --------
-    >>> order_statistic(0.05, 0.005)
-    (1898, 95)
+    m = rate (1 - rate)/deviation^2 - 2 its standard deviation is `deviation` (Rao & Acharyya 2020,
+    section 5.1).
     """
-    size = max(1, round(rate * (1.0 - rate) / deviation**2 - 2.0))
-    return size, max(1, round(rate * (size + 1)))
+    return max(1, round(rate * (1.0 - rate) / deviation**2 - 2.0))
 
 
 def proportional_draw(weights: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
@@ -53,13 +41,6 @@ def proportional_draw(weights: np.ndarray, size: int, random: np.random.Generato
 
     Row i comes up the whole number below or above size * w_i / sum(w) times, so equal weights and
     size = the number of rows give every row once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> drawn = proportional_draw(np.array([1.0, 2.0]), 3, np.random.default_rng(0))
-    >>> sorted(drawn.tolist())
-    [0, 1, 1]
     """
     order = random.permutation(len(weights))
     steps = np.cumsum(weights[order])
@@ -70,49 +51,23 @@ def proportional_draw(weights: np.ndarray, size: int, random: np.random.Generato
     return random.permutation(drawn)
 
 
-@dataclass(frozen=True)
-class PegasosOptions:
-    """How the stochastic solver goes about it.
-
-    Attributes
-    ----------
-    strength : float
-        Factor of half the squared norm.
-    tol : float
-        Passes end when the best objective of the last few is not lower by this share.
-    n_epochs : int
-        Most passes over the negatives.
-    relative_deviation : float
-        Standard deviation of the estimated false positive rate, as a share of the rate.
-    batch_size : int
-        Negatives in the range for each step.
-    partners : int
-        Positives they meet in a step.
-    patience : int
-        Passes without gain before the end.
-    """
-
-    strength: float
-    tol: float = 1e-3
-    n_epochs: int = 50
-    relative_deviation: float = 0.1
-    batch_size: int = 8
-    partners: int = 64
-    patience: int = 3
-
-
 def fit_stochastic(
     X: Any,
     loss: PartialLoss,
-    options: PegasosOptions,
+    strength: float,
     random: np.random.Generator,
+    *,
+    tol: float = 1e-3,
+    n_epochs: int = 50,
+    relative_deviation: float = 0.1,
     callback: Callable[[np.ndarray], bool] | None = None,
 ) -> Solution:
     """Minimise D(X w) + strength/2 |w|^2 by stochastic subgradient steps with averaging.
 
-    For a range [a, b] with a > 0 the first pass is over [0, b], where the problem is convex.
-    `callback` is called after each pass with the averaged coefficients and ends the search when it
-    returns True.
+    There are at most `n_epochs` passes over the negatives; they end when a few have not lowered the
+    objective by the share `tol`. `relative_deviation` is the standard deviation of the estimated rates, as
+    a share of them. For a range [a, b] with a > 0 the first pass is over [0, b], where the problem is
+    convex. `callback` is called after each pass with the averaged coefficients; True ends the search.
     """
     as_rows = sparse.csr_matrix if sparse.issparse(X) else np.ascontiguousarray
     matrix = matrix_arrays(as_rows(X, dtype=np.float64))
@@ -122,29 +77,29 @@ def fit_stochastic(
     state = _State.start(np.zeros(X.shape[1]), first_distance)
     ranges = [loss.fpr] if loss.fpr[0] == 0.0 else [(0.0, loss.fpr[1]), loss.fpr]
     best, best_w, waited, epoch = np.inf, state.w.copy(), 0, 0
-    for epoch in range(1, options.n_epochs + 1):
+    for epoch in range(1, n_epochs + 1):
         current = ranges[min(epoch, len(ranges)) - 1]
         if epoch == len(ranges) > 1:  # a new problem: start its averages and steps afresh
             state = _State.start(state.average, first_distance)
-        draw, steps = _draw_pass(loss.over(current), options, random)
-        pegasos_pass(matrix, draw, steps, state)
+        drawn = _draw_pass(loss.over(current), strength, relative_deviation, random)
+        pegasos_pass(matrix, drawn, state)
         if epoch < len(ranges):
             continue
         w = state.average
-        objective = loss(product(X, w))[0] + 0.5 * options.strength * float(w @ w)
-        waited = 0 if objective < best * (1.0 - options.tol) else waited + 1
+        objective = loss(product(X, w))[0] + 0.5 * strength * float(w @ w)
+        waited = 0 if objective < best * (1.0 - tol) else waited + 1
         if objective < best:
             best, best_w = objective, w.copy()
-        if (callback is not None and callback(w)) or waited >= options.patience:
+        if (callback is not None and callback(w)) or waited >= _PATIENCE:
             break
     return Solution(best_w, best, float("nan"), epoch)
 
 
-class _Draw(NamedTuple):
-    """The rows of a pass in their order, and the sample of negatives for the quantiles.
+class _Pass(NamedTuple):
+    """The rows of a pass in their order, the sample of negatives for the quantiles, and how steps are made.
 
     `k_low` and `k_high` are the places in the sample where the range begins and ends; 0 stands for no
-    limit.
+    limit. A step is made of `batch` negatives and `partners` positives.
     """
 
     negatives: np.ndarray
@@ -152,11 +107,6 @@ class _Draw(NamedTuple):
     sample: np.ndarray
     k_low: int
     k_high: int
-
-
-class _Steps(NamedTuple):
-    """How a step is made: the loss, the penalty, negatives and positives that meet in it."""
-
     loss: int
     strength: float
     batch: int
@@ -181,83 +131,47 @@ class _State(NamedTuple):
 
 
 def _draw_pass(
-    loss: PartialLoss, options: PegasosOptions, random: np.random.Generator
-) -> tuple[_Draw, _Steps]:
+    loss: PartialLoss, strength: float, relative_deviation: float, random: np.random.Generator
+) -> _Pass:
     """Draw the order of the rows and the sample for the quantiles."""
-    positives = np.flatnonzero(loss.positive)
-    negatives = np.flatnonzero(~loss.positive)
+    low, high = loss.fpr
+    positives, negatives = np.flatnonzero(loss.positive), np.flatnonzero(~loss.positive)
     weights = loss.weight[negatives]
-    sample, k_low, k_high = _draw_sample(weights, loss.fpr, options.relative_deviation, random)
-    in_range = len(negatives) * (loss.fpr[1] - loss.fpr[0])
-    batch = min(options.batch_size, max(1, int(in_range) // 8))  # several steps in a small pass
-    draw = _Draw(
+    sample, k_low, k_high = np.empty(0, dtype=np.int64), 0, 0
+    rates = [rate for rate in loss.fpr if 0.0 < rate < 1.0]
+    if rates:
+        size = max(sample_size(rate, relative_deviation * rate) for rate in rates)
+        size = min(size, len(weights))
+        sample = proportional_draw(weights, size, random)
+        k_low = min(max(1, round(low * (size + 1))), size) if low > 0.0 else 0
+        k_high = min(max(1, round(high * (size + 1))), size) if high < 1.0 else 0
+    in_range = len(negatives) * (high - low)
+    return _Pass(
         negatives[proportional_draw(weights, len(negatives), random)],
         positives[proportional_draw(loss.weight[positives], len(positives), random)],
         negatives[sample],
         k_low,
         k_high,
+        _LOSSES[loss.surrogate],
+        strength,
+        min(_BATCH, max(1, int(in_range) // 8)),  # several steps in a small pass
+        _PARTNERS,
     )
-    return draw, _Steps(_LOSSES[loss.surrogate], options.strength, batch, options.partners)
-
-
-def _draw_sample(
-    weights: np.ndarray,
-    fpr: tuple[float, float],
-    relative_deviation: float,
-    random: np.random.Generator,
-) -> tuple[np.ndarray, int, int]:
-    """Draw a sample of the negatives; return it and the places in it where the range begins and ends.
-
-    A place of 0 stands for no limit: the range begins at 0 or ends at 1.
-    """
-    low, high = fpr
-    rates = [rate for rate in fpr if 0.0 < rate < 1.0]
-    if not rates:
-        return np.empty(0, dtype=np.int64), 0, 0
-    size = max(order_statistic(rate, relative_deviation * rate)[0] for rate in rates)
-    size = min(size, len(weights))
-    sample = proportional_draw(weights, size, random)
-    k_low = max(1, round(low * (size + 1))) if low > 0.0 else 0
-    k_high = max(1, round(high * (size + 1))) if high < 1.0 else 0
-    return sample, min(k_low, size), min(k_high, size)
 
 
 # -- compiled loops ----------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def kth_highest(scores, k):
-    """The k-th highest of the scores (k counts from 1), by quickselect; reorders them."""
-    low, high = 0, len(scores) - 1
-    target = k - 1
-    while low < high:
-        pivot = scores[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while scores[i] > pivot:
-                i += 1
-            while scores[j] < pivot:
-                j -= 1
-            if i <= j:
-                scores[i], scores[j] = scores[j], scores[i]
-                i += 1
-                j -= 1
-        if target <= j:
-            high = j
-        elif target >= i:
-            low = i
-        else:
-            break
-    return scores[target]
-
-
-@njit(cache=True, nogil=True)
-def _range_limits(matrix, draw, w, scores):
+def _range_limits(matrix, drawn, w, scores):
     """Estimate the lowest and the highest score of the range from the sample."""
-    for r in range(len(draw.sample)):
-        scores[r] = row_product(matrix, draw.sample[r], w)
-    lowest = kth_highest(scores, draw.k_high) if draw.k_high > 0 else -np.inf
-    highest = kth_highest(scores, draw.k_low) if draw.k_low > 0 else np.inf
+    size, lowest, highest = len(scores), -np.inf, np.inf
+    for r in range(size):
+        scores[r] = row_product(matrix, drawn.sample[r], w)
+    if drawn.k_high > 0:
+        lowest = np.partition(scores, size - drawn.k_high)[size - drawn.k_high]
+    if drawn.k_low > 0:
+        highest = np.partition(scores, size - drawn.k_low)[size - drawn.k_low]
     return lowest, highest
 
 
@@ -272,7 +186,7 @@ def _negative_derivative(margin, loss):
 
 
 @njit(cache=True, nogil=True)
-def pegasos_pass(matrix, draw, steps, state):
+def pegasos_pass(matrix, drawn, state):
     """One pass over the negatives; changes the state in place.
 
     A negative takes part when its score lies between the `k_high`-th and the `k_low`-th highest
@@ -280,42 +194,42 @@ def pegasos_pass(matrix, draw, steps, state):
     with the next `partners` positives, plus strength * w, gives a step.
     """
     gradient = np.empty(len(state.w))
-    gathered, gathered_scores = np.empty(steps.batch, np.int64), np.empty(steps.batch)
-    estimate = np.empty(len(draw.sample))
+    gathered, gathered_scores = np.empty(drawn.batch, np.int64), np.empty(drawn.batch)
+    estimate = np.empty(len(drawn.sample))
     n_gathered, place = 0, 0
-    lowest, highest = _range_limits(matrix, draw, state.w, estimate)
-    for row in draw.negatives:
+    lowest, highest = _range_limits(matrix, drawn, state.w, estimate)
+    for row in drawn.negatives:
         score = row_product(matrix, row, state.w)
         if score < lowest or score > highest:
             continue
         gathered[n_gathered], gathered_scores[n_gathered] = row, score
         n_gathered += 1
-        if n_gathered < steps.batch:
+        if n_gathered < drawn.batch:
             continue
         n_gathered = 0
-        _pair_gradient(matrix, draw, steps, state.w, place, gathered, gathered_scores, gradient)
-        place = (place + steps.partners) % len(draw.positives)
-        _take_step(gradient, steps.strength, state)
-        lowest, highest = _range_limits(matrix, draw, state.w, estimate)
+        _pair_gradient(matrix, drawn, state.w, place, gathered, gathered_scores, gradient)
+        place = (place + drawn.partners) % len(drawn.positives)
+        _take_step(gradient, drawn.strength, state)
+        lowest, highest = _range_limits(matrix, drawn, state.w, estimate)
 
 
 @njit(cache=True, nogil=True)
-def _pair_gradient(matrix, draw, steps, w, place, gathered, gathered_scores, gradient):
+def _pair_gradient(matrix, drawn, w, place, gathered, gathered_scores, gradient):
     """Mean subgradient over the pairs of the gathered negatives and the positives from `place` on."""
     gradient[:] = 0.0
-    share = 1.0 / (steps.batch * steps.partners)
-    by_negative = np.zeros(steps.batch)
-    for p in range(steps.partners):
-        partner = draw.positives[(place + p) % len(draw.positives)]
+    share = 1.0 / (drawn.batch * drawn.partners)
+    by_negative = np.zeros(drawn.batch)
+    for p in range(drawn.partners):
+        partner = drawn.positives[(place + p) % len(drawn.positives)]
         score = row_product(matrix, partner, w)
         by_positive = 0.0
-        for g in range(steps.batch):
-            derivative = _negative_derivative(score - gathered_scores[g], steps.loss)
+        for g in range(drawn.batch):
+            derivative = _negative_derivative(score - gathered_scores[g], drawn.loss)
             by_positive += derivative
             by_negative[g] += derivative
         if by_positive > 0.0:
             add_row(matrix, partner, -share * by_positive, gradient)
-    for g in range(steps.batch):
+    for g in range(drawn.batch):
         if by_negative[g] > 0.0:
             add_row(matrix, gathered[g], share * by_negative[g], gradient)
 

@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.utils import gen_batches
 
-from toprank.base import TrainingData
 from toprank.docstrings import fill_docstring
 from toprank.margin.base import NOTHING_TO_COMPARE, GradedQueries, KernelRanker
 from toprank.margin.matrices import (
@@ -52,9 +52,8 @@ from toprank.margin.matrices import (
 from toprank.parallel import ThreadPool
 from toprank.validation import Interval, StrOptions
 
-__all__ = ["PairLaplacian", "RankLS", "query_errors", "row_errors"]
+__all__ = ["RankLS"]
 
-PAIRS = ("all", "cross")
 _MOST_COLUMNS = 2048  # beyond, the columns are rotated onto the rows or the system is iterated
 _ROWS_AT_A_TIME = 8192
 _EIGENVALUE_CUT = 1e-12
@@ -120,7 +119,7 @@ class RankLS(GradedQueries, KernelRanker):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelRanker._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "pairs": [StrOptions(set(PAIRS))],
+        "pairs": [StrOptions({"all", "cross"})],
         "leave_out": [StrOptions({"auto", "row", "query"})],
     }
 
@@ -176,87 +175,64 @@ class RankLS(GradedQueries, KernelRanker):
         if self.alphas is not None and not (np.asarray(self.alphas, dtype=float) > 0).all():
             raise ValueError(f"all of alphas must be above 0, got {self.alphas!r}")
         with fit_threads(self.n_jobs) as pool:
-            laplacian = _laplacian_of(data, self.pairs, pool)
-            space = self._feature_space(data)
-            features = laplacian.centre(space.transform(data.X, pool))
-            targets = laplacian.centre(data.y.copy())
-            self._keep(self._learn(features, targets, laplacian), space)
+            laplacian = PairLaplacian.of(data.y, data.weights, data.qid, self.pairs, pool)
+            if len(laplacian.group_weight) == len(laplacian.query_weight):
+                raise ValueError(NOTHING_TO_COMPARE)
+            features, source = self._features(data, pool)
+            features, targets = laplacian.centre(features), laplacian.centre(data.y.copy())
+            self._keep(self._learn(features, targets, laplacian), source)
             self._set_threshold(self._raw_scores(data.X), data)
         return self
 
     def _learn(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
-        """Return coefficients on centred features; sets `alpha_` and what led to it."""
+        """Return the solution of (X'LX + alpha·I) v = X'Ly for centred features.
+
+        With too many columns to factorise it is found by conjugate gradients.
+        """
         if X.shape[1] <= _MOST_COLUMNS:
             return self._closed_form(X, y, laplacian)
         if X.shape[0] <= _MOST_COLUMNS:
-            rotated, back = _onto_rows(X)
-            return back @ self._closed_form(rotated, y, laplacian)
+            values, vectors = linalg.eigh(
+                to_dense(X @ X.T)
+            )  # XX' = USU': the rows become U S^(1/2)
+            kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
+            root, vectors = np.sqrt(values[kept]), vectors[:, kept]
+            return X.T @ (vectors / root @ self._closed_form(vectors * root, y, laplacian))
         if isinstance(self.alpha, str):
             raise ValueError(
                 f"with more than {_MOST_COLUMNS} rows and columns alpha='auto' is not at hand: give "
                 "alpha as a number, or put TruncatedSVD before RankLS in a Pipeline"
             )
         self.alpha_ = float(self.alpha)
-        return _iterate(X, y, laplacian, self.alpha_)
+
+        def times(v: np.ndarray) -> np.ndarray:
+            v = v.ravel()
+            return self.alpha_ * v + transposed_product(X, laplacian.times(product(X, v)))
+
+        size = X.shape[1]
+        operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
+        right = transposed_product(X, laplacian.times(y))
+        return cg(operator, right, rtol=1e-10, maxiter=10 * size)[0]
 
     def _closed_form(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
         """Solve by Cholesky; with "auto", choose the penalty by what was left out first."""
         gram, right = laplacian.gram(X, y)
         for name in ("alphas_", "left_out_errors_"):
             self.__dict__.pop(name, None)
-        if isinstance(self.alpha, str):
-            self.alphas_ = _candidates(gram) if self.alphas is None else np.sort(self.alphas)
-            self.left_out_errors_ = self._left_out_errors(X, y, laplacian)
-            self.alpha_ = float(self.alphas_[np.argmin(self.left_out_errors_)])
-        else:
-            self.alpha_ = float(self.alpha)
+        alpha = self.alpha
+        if isinstance(alpha, str):
+            several = len(laplacian.query_weight) > 1
+            if self.leave_out == "query" and not several:
+                raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
+            last = len(gram) - 1
+            greatest = float(linalg.eigvalsh(gram, subset_by_index=(last, last))[0])
+            default = (greatest if greatest > 0 else 1.0) * np.logspace(-9, 1, 21)  # two a decade
+            self.alphas_ = default if self.alphas is None else np.sort(self.alphas)
+            left_out = query_errors if several and self.leave_out != "row" else row_errors
+            self.left_out_errors_ = left_out(X, y, laplacian, self.alphas_)
+            alpha = self.alphas_[np.argmin(self.left_out_errors_)]
+        self.alpha_ = float(alpha)
         return solve_positive(gram + self.alpha_ * np.eye(len(gram)), right)
-
-    def _left_out_errors(self, X: Any, y: np.ndarray, laplacian: PairLaplacian) -> np.ndarray:
-        """Return the error of each of `alphas_` on the rows or queries left out in turn."""
-        several = len(laplacian.query_weight) > 1
-        if self.leave_out == "query" and not several:
-            raise ValueError("leave_out='query' needs at least two queries; give qid, or 'row'")
-        errors = row_errors if self.leave_out == "row" or not several else query_errors
-        return errors(X, y, laplacian, self.alphas_)
-
-
-def _laplacian_of(data: TrainingData, pairs: str, pool: ThreadPool) -> PairLaplacian:
-    """Return the Laplacian of the training rows; some pair must have different labels."""
-    laplacian = PairLaplacian.of(data.y, data.weights, data.qid, pairs, pool)
-    if len(laplacian.group_weight) == len(laplacian.query_weight):
-        raise ValueError(NOTHING_TO_COMPARE)
-    return laplacian
-
-
-def _candidates(gram: np.ndarray) -> np.ndarray:
-    """Return penalties from far below to above the greatest eigenvalue, two a decade."""
-    last = len(gram) - 1
-    greatest = float(linalg.eigvalsh(gram, subset_by_index=(last, last))[0])
-    return (greatest if greatest > 0 else 1.0) * np.logspace(-9, 1, 21)
-
-
-def _onto_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return features U S^(1/2) with XX' = USU', and the matrix that takes coefficients back to columns."""
-    products = X @ X.T
-    products = products.toarray() if sparse.issparse(products) else products
-    values, vectors = linalg.eigh(products)
-    kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
-    root = np.sqrt(values[kept])
-    return vectors[:, kept] * root, np.asarray(X.T @ (vectors[:, kept] / root))
-
-
-def _iterate(X: Any, y: np.ndarray, laplacian: PairLaplacian, alpha: float) -> np.ndarray:
-    """Solve (X'LX + alpha·I) v = X'Ly by conjugate gradients, for too many columns to factorise."""
-
-    def times(v: np.ndarray) -> np.ndarray:
-        v = v.ravel()
-        return alpha * v + transposed_product(X, laplacian.times(product(X, v)))
-
-    size = X.shape[1]
-    operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
-    right = transposed_product(X, laplacian.times(y))
-    return cg(operator, right, rtol=1e-10, maxiter=10 * size)[0]
 
 
 # -- the Laplacian of the pairs ----------------------------------------------------------------------
@@ -266,17 +242,7 @@ def _iterate(X: Any, y: np.ndarray, laplacian: PairLaplacian, alpha: float) -> n
 class PairLaplacian:
     """Queries and groups (the rows of one query with one label), with their weights.
 
-    Attributes
-    ----------
-    weight : float ndarray of shape (n_rows,)
-    query, group : int ndarray of shape (n_rows,)
-    query_weight : float ndarray of shape (n_queries,)
-    group_weight : float ndarray of shape (n_groups,)
-    group_query : int ndarray of shape (n_groups,)
-    cross : bool
-        Whether only pairs with different labels count.
-    pool : ThreadPool
-        Threads for products.
+    `cross` says that only pairs with different labels count; `pool` has the threads for products.
     """
 
     weight: np.ndarray
@@ -284,7 +250,6 @@ class PairLaplacian:
     group: np.ndarray
     query_weight: np.ndarray
     group_weight: np.ndarray
-    group_query: np.ndarray
     cross: bool
     pool: ThreadPool = SERIAL
 
@@ -308,30 +273,15 @@ class PairLaplacian:
         """
         query = np.zeros(len(y), np.int64) if qid is None else qid
         labels, label = np.unique(y, return_inverse=True)
-        present, group = np.unique(query * len(labels) + label, return_inverse=True)
+        group = np.unique(query * len(labels) + label, return_inverse=True)[1]
         return cls(
             weight=weight,
             query=query,
             group=group,
             query_weight=np.bincount(query, weight),
             group_weight=np.bincount(group, weight),
-            group_query=present // len(labels),
             cross=pairs == "cross",
             pool=pool,
-        )
-
-    def query_part(self, rows: np.ndarray) -> PairLaplacian:
-        """Return the Laplacian of the rows of one query alone."""
-        groups, group = np.unique(self.group[rows], return_inverse=True)
-        weight = self.weight[rows]
-        return PairLaplacian(
-            weight=weight,
-            query=np.zeros(len(rows), np.int64),
-            group=group,
-            query_weight=np.array([weight.sum()]),
-            group_weight=self.group_weight[groups],
-            group_query=np.zeros(len(groups), np.int64),
-            cross=self.cross,
         )
 
     @property
@@ -349,10 +299,8 @@ class PairLaplacian:
         """Return L times a vector or the columns of a matrix."""
         by_query = _group_sums(V, self.weight, self.query, len(self.query_weight))[self.query]
         if self.cross:
-            by_query = (
-                by_query
-                - _group_sums(V, self.weight, self.group, len(self.group_weight))[self.group]
-            )
+            by_group = _group_sums(V, self.weight, self.group, len(self.group_weight))
+            by_query = by_query - by_group[self.group]
         extend = (slice(None),) + (None,) * (V.ndim - 1)
         return self.degree[extend] * V - self.weight[extend] * by_query
 
@@ -405,34 +353,22 @@ def query_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.nda
     values, right = np.maximum(values, 0.0), vectors.T @ right
     total = np.zeros(len(alphas))
     for rows in _rows_by(laplacian.query):
-        part = laplacian.query_part(rows)
+        pairs = "cross" if laplacian.cross else "all"
+        part = PairLaplacian.of(laplacian.group[rows], laplacian.weight[rows], None, pairs)
         Z = to_dense(X[rows]) @ vectors  # in the basis where X'LX is diagonal
         LZ = part.times(Z)
-        if LZ.any():
-            total += [_query_error(Z, LZ, y[rows], part, values + alpha, right) for alpha in alphas]
+        if not LZ.any():
+            continue
+        for k, alpha in enumerate(alphas):
+            diagonal = values + alpha
+            errors = y[rows] - Z @ (right / diagonal)
+            if Z.shape[0] <= Z.shape[1]:  # the smaller of two systems: of rows, or of columns
+                errors = np.linalg.solve(np.eye(len(Z)) - (Z / diagonal) @ LZ.T, errors)
+            else:
+                remaining = np.diag(diagonal) - Z.T @ LZ
+                errors = errors + Z @ linalg.solve(remaining, LZ.T @ errors, assume_a="sym")
+            total[k] += float(errors @ part.times(errors))
     return total
-
-
-def _query_error(
-    Z: np.ndarray,
-    LZ: np.ndarray,
-    y: np.ndarray,
-    part: PairLaplacian,
-    diagonal: np.ndarray,
-    right: np.ndarray,
-) -> float:
-    """Return the error of one query left out, in the basis where A is `diagonal`.
-
-    The smaller of two systems is solved: one of the query's rows, or one of the columns.
-    """
-    n_rows, n_columns = Z.shape
-    errors = y - Z @ (right / diagonal)
-    if n_rows <= n_columns:
-        errors = np.linalg.solve(np.eye(n_rows) - (Z / diagonal) @ LZ.T, errors)
-    else:
-        remaining = np.diag(diagonal) - Z.T @ LZ
-        errors = errors + Z @ linalg.solve(remaining, LZ.T @ errors, assume_a="sym")
-    return float(errors @ part.times(errors))
 
 
 def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarray) -> np.ndarray:
@@ -452,23 +388,22 @@ def row_errors(X: Any, y: np.ndarray, laplacian: PairLaplacian, alphas: np.ndarr
         for group_rows in groups:
             own = _Scatter.of(X, y, laplacian.weight, group_rows) if laplacian.cross else None
             for amount in np.unique(removed[group_rows]):
-                left_out = _RowLeftOut(query, own, float(amount))
-                if left_out.compared_weight <= 0:
+                compared = query.weight - (own.weight if own else amount)
+                if compared <= 0:
                     continue  # nothing to compare these rows with
-                system = left_out.shared_system(gram, right, alphas)
+                left_out = _RowLeftOut(query, own, float(amount), gram, right, alphas)
                 rows = group_rows[removed[group_rows] == amount]
-                for start in range(0, len(rows), _ROWS_AT_A_TIME):
-                    block = rows[start : start + _ROWS_AT_A_TIME]
-                    errors = left_out.errors(to_dense(X[block]), y[block], system)
-                    total += left_out.compared_weight * (laplacian.weight[block] @ errors**2)
+                for part in gen_batches(len(rows), _ROWS_AT_A_TIME):
+                    block = rows[part]
+                    errors = left_out.errors(to_dense(X[block]), y[block])
+                    total += compared * (laplacian.weight[block] @ errors**2)
     return total
 
 
 def _rows_by(key: np.ndarray) -> list[np.ndarray]:
     """Return the row numbers of each value of `key`."""
-    values, code = np.unique(key, return_inverse=True)
-    order = np.argsort(code, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(code))[:-1]) if len(values) > 1 else [order]
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 
 
 @dataclass(frozen=True)
@@ -483,15 +418,11 @@ class _Scatter:
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> _Scatter:
-        n_columns = X.shape[1]
-        blocks = [rows[k : k + _ROWS_AT_A_TIME] for k in range(0, len(rows), _ROWS_AT_A_TIME)]
+        blocks = [rows[part] for part in gen_batches(len(rows), _ROWS_AT_A_TIME)]
         total = float(weight[rows].sum())
-        mean = np.zeros(n_columns)
-        for block in blocks:
-            mean += weight[block] @ to_dense(X[block])
-        mean /= total
+        mean = sum(weight[block] @ to_dense(X[block]) for block in blocks) / total
         target = float(weight[rows] @ y[rows]) / total
-        matrix, vector = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+        matrix, vector = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
         for block in blocks:
             deviation = to_dense(X[block]) - mean
             weighted = weight[block, None] * deviation
@@ -500,89 +431,67 @@ class _Scatter:
         return cls(total, mean, target, matrix, vector)
 
 
-@dataclass(frozen=True)
-class _System:
-    """The part of the system that rows of a group share, diagonal in its own basis."""
-
-    vectors: np.ndarray
-    inverse: np.ndarray  # (n_features, n_alphas): 1/(eigenvalue + alpha)
-    right: np.ndarray
-
-    @classmethod
-    def of(cls, matrix: np.ndarray, right: np.ndarray, alphas: np.ndarray) -> _System:
-        values, vectors = linalg.eigh(0.5 * (matrix + matrix.T))
-        inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas[None, :])
-        return cls(vectors, inverse, vectors.T @ right)
-
-    def inner(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the products of rows through the inverse, for each alpha."""
-        return (a * b) @ self.inverse
-
-    def with_right(self, a: np.ndarray) -> np.ndarray:
-        """Return the products of rows with the right-hand side through the inverse."""
-        return (a * self.right) @ self.inverse
-
-
-@dataclass(frozen=True)
 class _RowLeftOut:
     """A weight `amount` taken from one row of a query, or of its group `own` if only pairs across
-    groups count."""
+    groups count.
 
-    query: _Scatter
-    own: _Scatter | None
-    amount: float
+    What all rows take from the system is taken off at once; M, what is left, is diagonal in a basis of
+    its own (`vectors`), with `inverse` of shape (n_features, n_alphas).
+    """
 
-    @property
-    def compared_weight(self) -> float:
-        """The weight of the rows that the row is compared with."""
-        return self.query.weight - (self.amount if self.own is None else self.own.weight)
+    def __init__(
+        self,
+        query: _Scatter,
+        own: _Scatter | None,
+        amount: float,
+        gram: np.ndarray,
+        right: np.ndarray,
+        alphas: np.ndarray,
+    ) -> None:
+        self.query, self.own, self.amount = query, own, amount
+        scatter = query.matrix if own is None else query.matrix - own.matrix
+        matrix = gram - amount * scatter
+        values, self.vectors = linalg.eigh(0.5 * (matrix + matrix.T))
+        self.inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas[None, :])
+        self.right = self.vectors.T @ (right - amount * query.vector)
 
-    def shared_system(self, gram: np.ndarray, right: np.ndarray, alphas: np.ndarray) -> _System:
-        """Return the system with what all rows of the group take from it taken off."""
-        scatter = self.query.matrix if self.own is None else self.query.matrix - self.own.matrix
-        return _System.of(
-            gram - self.amount * scatter, right - self.amount * self.query.vector, alphas
-        )
+    def inner(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the products of rows (or of rows and the right-hand side) through M⁻¹, by alpha."""
+        return (a * b) @ self.inverse
 
-    def errors(self, x: np.ndarray, y: np.ndarray, system: _System) -> np.ndarray:
+    def errors(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the errors (n_rows, n_alphas) of rows of the group, each left out in turn."""
-        if self.own is None:
-            return self._errors_of_all_pairs(x, y, system)
-        return self._errors_across_groups(x, y, system, self.own)
+        query, own = self.query, self.own
+        if own is not None:
+            return self._errors_across_groups(x, y, own)
+        # M + k zz', z the row minus the mean, by Sherman and Morrison; the row is compared with the
+        # mean of the others, W/(W - d) times as far away as the mean
+        z = (x - query.mean) @ self.vectors
+        offset = (y - query.target)[:, None]
+        k = -self.amount * query.weight
+        zz = self.inner(z, z)
+        zb = self.inner(z, self.right) + k * offset * zz
+        return query.weight / (query.weight - self.amount) * (offset - zb / (1.0 + k * zz))
 
-    def _errors_of_all_pairs(self, x: np.ndarray, y: np.ndarray, system: _System) -> np.ndarray:
-        """Solve with M + k zz', z the row minus the mean, by Sherman and Morrison.
-
-        The row is compared with the mean of the others, W/(W - d) times as far away as the mean.
-        """
-        weight = self.query.weight
-        z = (x - self.query.mean) @ system.vectors
-        offset = (y - self.query.target)[:, None]
-        k = -self.amount * weight
-        zz = system.inner(z, z)
-        zb = system.with_right(z) + k * offset * zz
-        return weight / (weight - self.amount) * (offset - zb / (1.0 + k * zz))
-
-    def _errors_across_groups(
-        self, x: np.ndarray, y: np.ndarray, system: _System, own: _Scatter
-    ) -> np.ndarray:
+    def _errors_across_groups(self, x: np.ndarray, y: np.ndarray, own: _Scatter) -> np.ndarray:
         """Solve with M + k zz' + h gg' by Woodbury: (I + KC) (t, s) = K (zb, gb), K = diag(k, h).
 
         z and g are the row minus the means of the query and of its own group, C their products
         through M⁻¹; r is the row minus the mean of the other groups, which it is compared with.
         """
         query = self.query
+        compared = query.weight - own.weight
         k, h = -self.amount * query.weight, self.amount * own.weight
-        others = (query.weight * query.mean - own.weight * own.mean) / self.compared_weight
-        z, g, r = ((x - mean) @ system.vectors for mean in (query.mean, own.mean, others))
-        zz, zg, gg = system.inner(z, z), system.inner(z, g), system.inner(g, g)
-        rz, rg = system.inner(r, z), system.inner(r, g)
+        others = (query.weight * query.mean - own.weight * own.mean) / compared
+        z, g, r = ((x - mean) @ self.vectors for mean in (query.mean, own.mean, others))
+        zz, zg, gg = self.inner(z, z), self.inner(z, g), self.inner(g, g)
+        rz, rg = self.inner(r, z), self.inner(r, g)
         shift = k * (y - query.target)[:, None]
-        zb = system.with_right(z) + shift * zz
-        gb = system.with_right(g) + shift * zg
-        rb = system.with_right(r) + shift * rz
+        zb = self.inner(z, self.right) + shift * zz
+        gb = self.inner(g, self.right) + shift * zg
+        rb = self.inner(r, self.right) + shift * rz
         determinant = (1.0 + k * zz) * (1.0 + h * gg) - k * h * zg**2
         t = ((1.0 + h * gg) * k * zb - k * zg * h * gb) / determinant
         s = ((1.0 + k * zz) * h * gb - h * zg * k * zb) / determinant
         target = query.weight * query.target - own.weight * own.target
-        return (y - target / self.compared_weight)[:, None] - (rb - rz * t - rg * s)
+        return (y - target / compared)[:, None] - (rb - rz * t - rg * s)

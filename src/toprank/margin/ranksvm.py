@@ -34,7 +34,6 @@ from toprank.base import TrainingData
 from toprank.docstrings import fill_docstring
 from toprank.margin.base import (
     NOTHING_TO_COMPARE,
-    FeatureSpace,
     GradedQueries,
     KernelRanker,
     Solution,
@@ -51,9 +50,8 @@ from toprank.parallel import ThreadPool
 from toprank.progress import progress
 from toprank.validation import Interval, StrOptions
 
-__all__ = ["PairProblem", "RankSVM", "solve"]
+__all__ = ["RankSVM"]
 
-LOSSES = ("squared_hinge", "hinge")
 _LARGE, _SAMPLE = 20_000, 4  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
 _FIRST_BEND, _WARM_BEND = 2.0, 0.05
@@ -126,7 +124,7 @@ class RankSVM(GradedQueries, KernelRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelRanker._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -180,11 +178,7 @@ class RankSVM(GradedQueries, KernelRanker):
         -------
         self : RankSVM
         """
-        data = self._check_training(X, y, sample_weight, qid)
-        with fit_threads(self.n_jobs) as pool:
-            space = self._feature_space(data)
-            problem = self._problem(space, data, pool)
-            self._store(self._solve(problem, None), space, data)
+        self._fit_each([self], self._check_training(X, y, sample_weight, qid))
         return self
 
     def path(
@@ -219,49 +213,35 @@ class RankSVM(GradedQueries, KernelRanker):
             clone(self).set_params(C=C)._validate_params()
         unfitted = clone(self)
         data = unfitted._check_training(X, y, sample_weight, qid)
-        rankers: list[RankSVM] = []
-        start: np.ndarray | None = None
-        with fit_threads(self.n_jobs) as pool:
-            space = unfitted._feature_space(data)
-            problem = self._problem(space, data, pool)
-            for C in values:
-                ranker = copy(unfitted).set_params(C=C)
-                solution = ranker._solve(replace(problem, C=C), start)
-                ranker._store(solution, space, data)
-                rankers.append(ranker)
-                start = solution.coefficients
+        rankers = [copy(unfitted).set_params(C=C) for C in values]
+        unfitted._fit_each(rankers, data)
         return rankers
 
-    def _problem(self, space: FeatureSpace, data: TrainingData, pool: ThreadPool) -> PairProblem:
-        """Return what is to be minimised: the features of the rows and their pairs."""
+    def _fit_each(self, rankers: list[RankSVM], data: TrainingData) -> None:
+        """Fit rankers that differ in C only, each from the solution of the one before."""
         pairs = GradedPairs.of(data.y, data.weights, data.qid)
         if pairs.total == 0:
             raise ValueError(NOTHING_TO_COMPARE)
-        return PairProblem(space.transform(data.X, pool), pairs, self.C, self.loss, pool)
-
-    def _solve(self, problem: PairProblem, start: np.ndarray | None) -> Solution:
-        """Minimise over the coefficients; warn if the gap stayed open."""
-        with progress(None, "RankSVM", enabled=self.verbose) as advance:
-            solution = solve(
-                problem, tol=self.tol, max_iter=self.max_iter, start=start, advance=advance
-            )
-        if solution.gap > self.tol * solution.objective:
-            warnings.warn(
-                f"RankSVM stopped after {solution.n_iter} steps with a relative duality gap of "
-                f"{solution.relative_gap:.1e}, above tol={self.tol:g}; raise max_iter, "
-                "scale the columns, or lower C",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return solution
-
-    def _store(self, solution: Solution, space: FeatureSpace, data: TrainingData) -> None:
-        """Set the fitted attributes and the threshold."""
-        self._keep(solution.coefficients, space)
-        self.objective_ = solution.objective
-        self.duality_gap_ = solution.gap
-        self.n_iter_ = solution.n_iter
-        self._set_threshold(self._raw_scores(data.X), data)
+        start: np.ndarray | None = None
+        with fit_threads(self.n_jobs) as pool:
+            features, source = self._features(data, pool)
+            for ranker in rankers:
+                problem = PairProblem(features, pairs, ranker.C, self.loss, pool)
+                with progress(None, "RankSVM", enabled=self.verbose) as advance:
+                    found = solve(problem, self.tol, self.max_iter, start, advance)
+                if found.gap > self.tol * found.objective:
+                    warnings.warn(
+                        f"RankSVM stopped after {found.n_iter} steps with a relative duality gap of "
+                        f"{found.relative_gap:.1e}, above tol={self.tol:g}; raise max_iter, "
+                        "scale the columns, or lower C",
+                        ConvergenceWarning,
+                        stacklevel=3,
+                    )
+                start = found.coefficients
+                ranker._keep(start, source)
+                ranker.objective_, ranker.duality_gap_ = found.objective, found.gap
+                ranker.n_iter_ = found.n_iter
+                ranker._set_threshold(ranker._raw_scores(data.X), data)
 
 
 # -- Newton's method ---------------------------------------------------------------------------------
@@ -312,10 +292,6 @@ class PairProblem:
         kink_gap = max(self.C * sums.hinge - explained, 0.0)
         return _Point(v, sums, scale, smooth, gradient, norm + self.C * sums.hinge, kink_gap)
 
-    def sharpen(self, point: _Point, bend: float) -> _Point:
-        """Return the same point with another width of the smoothing."""
-        return self.evaluate(point.v, self.pairs.sums(point.sums.scores, bend))
-
     def direction(self, point: _Point) -> np.ndarray:
         """Solve (I + scale·X'LX) p = -gradient, L the second derivative in the scores."""
 
@@ -365,11 +341,10 @@ class PairProblem:
 
 def solve(
     problem: PairProblem,
-    *,
     tol: float = 1e-6,
     max_iter: int = 200,
     start: np.ndarray | None = None,
-    advance: Callable[[], None] | None = None,
+    advance: Callable[[], None] = lambda: None,
 ) -> Solution:
     """Minimise F over v until the duality gap is at most `tol` times F.
 
@@ -387,8 +362,7 @@ def solve(
     while iteration < max_iter and best.objective - bound > tol * best.objective:
         iteration += 1
         moved = problem.line_search(point, problem.direction(point))
-        if advance is not None:
-            advance()
+        advance()
         point = moved or point
         sharper = _sharper_bend(point, tol)
         if moved is None and sharper == bend:
@@ -396,7 +370,7 @@ def solve(
         if sharper < bend and point.gap > tol * point.objective:
             bound = max(bound, point.objective - point.gap)
             bend = sharper
-            point = problem.sharpen(point, bend)
+            point = problem.evaluate(point.v, problem.pairs.sums(point.sums.scores, bend))
         best = point if point.objective <= best.objective else best
         bound = max(bound, point.objective - point.gap)
     return Solution(best.v, best.objective, min(bound, best.objective), iteration)

@@ -11,7 +11,6 @@ times as long on 40,000 to 300,000 dense rows, and it rounds cells to single pre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -222,10 +221,8 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         blocks = []
         for k in range(n_trees):
             own = np.flatnonzero(fold == k)
-            place = sparse.csr_array(
-                (np.full(len(own), np.sqrt(n_trees)), (own, np.arange(len(own)))),
-                shape=(len(fold), len(own)),
-            )
+            entries = np.full(len(own), np.sqrt(n_trees)), (own, np.arange(len(own)))
+            place = sparse.csr_array(entries, shape=(len(fold), len(own)))
             blocks.append(place @ self._embed(k, matrix[own]))
         return self._assemble(matrix, blocks)
 
@@ -244,9 +241,8 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         matrix = self._check_rows(X)
         down = 1.0 / np.sqrt(len(self.trees_))
-        return self._assemble(
-            matrix, [down * self._embed(k, matrix) for k in range(len(self.trees_))]
-        )
+        blocks = [down * self._embed(k, matrix) for k in range(len(self.trees_))]
+        return self._assemble(matrix, blocks)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of the output.
@@ -264,18 +260,15 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if input_features is None:
-            names = [str(name) for name in getattr(self, "feature_names_in_", self.columns_.names)]
-        else:
-            names = [str(name) for name in input_features]
+            input_features = getattr(self, "feature_names_in_", self.columns_.names)
+        names = [str(name) for name in input_features]
         if len(names) != self.n_features_in_:
             raise ValueError(f"{len(names)} names for {self.n_features_in_} columns")
         edges = [name for k in range(len(self.trees_)) for name in self._names_of_tree(k, names)]
-        crossed = (
-            [f"{name}*{edge}" for edge in edges for name in names]
-            if self.output == "product"
-            else []
-        )
-        return np.asarray([*names, *edges, *crossed], dtype=object)
+        crossed = []
+        if self.output == "product":
+            crossed = [f"{name}*{edge}" for edge in edges for name in names]
+        return np.asarray(names + edges + crossed, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -290,15 +283,17 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
     def _grow(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Learn everything; return the checked rows and the fold of each row."""
         if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+            raise ValueError("TreePathEmbedding requires y to be passed, but the target y is None")
         data = self._check_training(X, y)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=(self.n_folds or 1) + 1).tolist()
         self.scaler_ = fit_scaler(data.X, enabled=self.scale)
         positive = data.y > 0
-        fold = _capped_folds(positive, self.n_folds, seeds[0])
+        # never more folds than rows of the rarer class, and none with a single such row
+        rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
+        fold = np.full(len(positive), -1, dtype=np.int64)
+        if self.n_folds is not None and rare > 1:
+            fold = stratified_folds(positive, min(self.n_folds, rare), seeds[0])
         with fit_threads(self.n_jobs) as pool:
             grown = pool.map(
                 lambda k: self._grow_one(data.X, positive, np.flatnonzero(fold != k), seeds[k + 1]),
@@ -324,33 +319,24 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         loss = PartialLoss(labels, np.ones(len(rows)), (0.0, 1.0))
         w = fit_range(part, loss, BatchOptions(2.0 * self.penalty, tol=1e-3)).coefficients
         part = _with_score(part, w)  # frees the rows without the score
-        options = TreeOptions(self.max_depth, self.min_samples_leaf, self.smote_neighbors)
-        return w, grow(part, labels, options, seed)
+        most_edges = np.iinfo(np.int64).max if self.max_depth is None else self.max_depth
+        return w, grow(part, labels, most_edges, self.min_samples_leaf, self.smote_neighbors, seed)
 
     # -- embedding -----------------------------------------------------------------------------------
 
     def _embed(self, k: int, matrix: Any) -> sparse.csr_array:
-        """The columns that tree k gives to rows."""
-        parts = []
-        for rows in self._scored_blocks(k, matrix):
-            if self.output == "spectral":
-                leaves = self.trees_[k].leaf_of(rows)
-                parts.append(sparse.csr_array(self.spectral_[k][leaves]))
-            else:
-                parts.append(paths(self.trees_[k], rows, self.frugal))
-        return parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts))
+        """Return the columns that tree k gives to rows."""
+        if self.output == "spectral":
+            return sparse.csr_array(self.spectral_[k][self._leaves(k, matrix)])
+        return leaf_paths(self.trees_[k], self.frugal)[self._leaves(k, matrix)]
 
     def _leaves(self, k: int, matrix: Any) -> np.ndarray:
-        """The leaf of tree k each row ends in."""
-        return np.concatenate(
-            [self.trees_[k].leaf_of(rows) for rows in self._scored_blocks(k, matrix)]
-        )
-
-    def _scored_blocks(self, k: int, matrix: Any) -> Iterator[np.ndarray]:
-        """What tree k sees of the rows, a part of them at a time: scaled columns and the score."""
+        """Return the leaf of tree k each row ends in, by its scaled columns and the score."""
+        parts = [np.empty(0, np.int64)]
         for block in row_blocks(matrix):
             rows = _with_score(scale_rows(self.scaler_, matrix[block]), self.score_coef_[k])
-            yield rows.toarray() if sparse.issparse(rows) else rows
+            parts.append(self.trees_[k].leaf_of(to_dense(rows)))
+        return np.concatenate(parts)
 
     def _assemble(self, matrix: Any, blocks: list[Any]) -> Any:
         """Put the columns, the paths and the products side by side."""
@@ -362,38 +348,21 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         """Return the names of the columns of tree k."""
         if self.output == "spectral":
             return [f"tree{k}_spectral{c}" for c in range(self.spectral_[k].shape[1])]
-        tree = self.trees_[k]
-        parent = np.zeros(tree.n_nodes, dtype=np.int64)
-        inner = np.flatnonzero(tree.left >= 0)
-        parent[tree.left[inner]] = parent[tree.right[inner]] = inner
-        found = []
+        tree, scaler, found = self.trees_[k], self.scaler_, []
         for node in tree.edges(self.frugal):
-            above = parent[node]
+            above = tree.parent[node]
             sign = "<=" if tree.left[above] == node else ">"
-            column, threshold = int(tree.feature[above]), float(tree.threshold[above])
-            if column == self.n_features_in_:
-                condition = f"score{sign}{threshold:.6g}"
-            else:
-                condition = f"{names[column]}{sign}{self._unscale(threshold, column):.6g}"
-            found.append(f"tree{k}_edge{node}[{condition}]")
+            column, threshold, name = (
+                int(tree.feature[above]),
+                float(tree.threshold[above]),
+                "score",
+            )
+            if column < self.n_features_in_:
+                name = names[column]
+                threshold *= scaler.scale_[column] if scaler.with_std else 1.0
+                threshold += scaler.mean_[column] if scaler.with_mean else 0.0
+            found.append(f"tree{k}_edge{node}[{name}{sign}{threshold:.6g}]")
         return found
-
-    def _unscale(self, cell: float, column: int) -> float:
-        """Return the cell of a scaled column on the scale of the data as given."""
-        scaler = self.scaler_
-        cell = cell * scaler.scale_[column] if scaler.with_std else cell
-        return cell + scaler.mean_[column] if scaler.with_mean else cell
-
-
-def _capped_folds(positive: np.ndarray, n_folds: int | None, seed: int) -> np.ndarray:
-    """Return the fold of each row, or -1 without folds.
-
-    There are never more folds than rows of the rarer class, and none with a single such row.
-    """
-    rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
-    if n_folds is None or rare < 2:
-        return np.full(len(positive), -1, dtype=np.int64)
-    return stratified_folds(positive, min(n_folds, rare), seed)
 
 
 def _with_score(rows: Any, coefficients: np.ndarray) -> Any:
@@ -421,7 +390,10 @@ def hstack_with_products(
     """
     n_rows, n_columns = matrix.shape
     blocks = row_blocks(matrix)
-    own = np.concatenate([np.empty(0, np.int64), *(_entries(matrix[block]) for block in blocks)])
+    if sparse.issparse(matrix):
+        own = np.diff(matrix.indptr).astype(np.int64)
+    else:
+        own = np.count_nonzero(matrix, axis=1)
     passed = np.diff(path.indptr).astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(own + passed + (own * passed if products else 0))))
     width = n_columns + path.shape[1] * (1 + (n_columns if products else 0))
@@ -436,11 +408,6 @@ def hstack_with_products(
         values[first : first + joined.nnz] = joined.data
         indices[first : first + joined.nnz] = joined.indices
     return sparse.csr_matrix((values, indices, starts.astype(kind)), shape=(n_rows, width))
-
-
-def _entries(rows: Any) -> np.ndarray:
-    """Return how many entries each row has in a CSR matrix."""
-    return np.diff(rows.indptr) if sparse.issparse(rows) else np.count_nonzero(rows, axis=1)
 
 
 def _row_products(path: sparse.csr_array, columns: sparse.csr_array) -> sparse.csr_array:
@@ -465,18 +432,9 @@ def _row_products(path: sparse.csr_array, columns: sparse.csr_array) -> sparse.c
 class PathTree:
     """A binary tree, its nodes numbered level by level.
 
-    Attributes
-    ----------
-    feature : ndarray of int
-        Column each node splits on; -1 for a leaf.
-    threshold : ndarray of float
-        A row goes left when its cell is at most this.
-    left, right : ndarray of int
-        Children; -1 for a leaf.
-    sign : ndarray of int
-        +1 for a leaf of the positive class, -1 for one of the negative class, 0 for other nodes.
-    sampling : tuple of str
-        How the classes of each side were balanced.
+    A row goes left when its cell in column `feature` is at most `threshold`. Leaves have -1 as feature
+    and children, and the sign +1 or -1 of their class (0 elsewhere). `sampling` says how the classes of
+    each side were balanced.
     """
 
     feature: np.ndarray
@@ -491,47 +449,45 @@ class PathTree:
         return len(self.feature)
 
     @property
-    def depth(self) -> int:
-        """Number of edges on the longest path."""
-        levels = np.zeros(self.n_nodes, dtype=np.int64)
-        for node in range(self.n_nodes):
-            if self.left[node] >= 0:
-                levels[[self.left[node], self.right[node]]] = levels[node] + 1
-        return int(levels.max())
+    def parent(self) -> np.ndarray:
+        """The node above each node; 0 for the root."""
+        out, inner = np.zeros(self.n_nodes, np.int64), np.flatnonzero(self.left >= 0)
+        out[self.left[inner]] = out[self.right[inner]] = inner
+        return out
 
     def edges(self, frugal: bool) -> np.ndarray:
-        """The nodes whose incoming edge is a column: all but the root, or only left children."""
+        """Return the nodes whose incoming edge is a column: all but the root, or only left children."""
         return np.sort(self.left[self.left >= 0]) if frugal else np.arange(1, self.n_nodes)
 
     def leaf_of(self, rows: np.ndarray) -> np.ndarray:
-        """The leaf each row ends in."""
-        return _leaves(_rows(rows), self.feature, self.threshold, self.left, self.right)
+        """Return the leaf each row ends in."""
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        return _leaves(rows, self.feature, self.threshold, self.left, self.right)
 
 
-def paths(tree: PathTree, rows: np.ndarray, frugal: bool = True) -> sparse.csr_array:
-    """Signed path vectors: +1 or -1, by the class of the leaf, on the edges a row passes.
+def leaf_paths(tree: PathTree, frugal: bool = True) -> sparse.csr_array:
+    """Return the path of every leaf: its sign on the edges passed (rows of other nodes are empty).
 
     Examples
     --------
     >>> import numpy as np
     >>> stump = PathTree(*map(np.array, ([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [0, -1, 1])))
-    >>> paths(stump, np.array([[0.0], [1.0]]), frugal=False).toarray().tolist()
-    [[-1.0, 0.0], [0.0, 1.0]]
+    >>> leaf_paths(stump, frugal=False).toarray().tolist()
+    [[0.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
     """
-    kept = tree.edges(frugal)
+    kept, parent = tree.edges(frugal), tree.parent
     column = np.full(tree.n_nodes, -1, dtype=np.int64)
     column[kept] = np.arange(len(kept))
-    values, columns, starts = _paths(
-        _rows(rows), tree.feature, tree.threshold, tree.left, tree.right, tree.sign, column,
-        max(tree.depth, 1),
-    )  # fmt: skip
-    out = sparse.csr_array((values, columns, starts), shape=(len(rows), len(kept)))
-    out.sort_indices()
-    return out
-
-
-def _rows(rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(rows, dtype=np.float64)
+    leaf = node = np.flatnonzero(tree.sign)
+    leaves, columns = [], []
+    while len(node):  # one level up at a time
+        passed = column[node] >= 0
+        leaves.append(leaf[passed])
+        columns.append(column[node[passed]])
+        leaf, node = leaf[node > 0], parent[node[node > 0]]
+    row = np.concatenate(leaves)
+    entries = tree.sign[row].astype(np.float64), (row, np.concatenate(columns))
+    return sparse.csr_array(entries, shape=(tree.n_nodes, len(kept)))
 
 
 @njit(cache=True, nogil=True)
@@ -545,83 +501,33 @@ def _leaves(rows, feature, threshold, left, right):
     return leaves
 
 
-@njit(cache=True, nogil=True)
-def _paths(rows, feature, threshold, left, right, sign, column, depth):
-    n = len(rows)
-    values = np.empty(n * depth)
-    columns = np.empty(n * depth, np.int64)
-    starts = np.zeros(n + 1, np.int64)
-    k = 0
-    for i in range(n):
-        node = 0
-        while feature[node] >= 0:
-            node = left[node] if rows[i, feature[node]] <= threshold[node] else right[node]
-            if column[node] >= 0:
-                columns[k] = column[node]
-                k += 1
-        for place in range(starts[i], k):
-            values[place] = sign[node]
-        starts[i + 1] = k
-    return values[:k].copy(), columns[:k].copy(), starts
-
-
 # -- growing the tree -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TreeOptions:
-    """How a tree is grown (see `TreePathEmbedding`)."""
-
-    max_depth: int | None
-    min_samples_leaf: int
-    smote_neighbors: int
-
-
-def grow(rows: Any, positive: np.ndarray, options: TreeOptions, random_state: int) -> PathTree:
+def grow(
+    rows: Any, positive: np.ndarray, max_depth: int, min_leaf: int, neighbors: int, seed: int
+) -> PathTree:
     """Grow the tree: the root on the last column, the linear score, SMOTE and a tree on each side."""
-    score = rows[:, [-1]]
-    score = score.toarray() if sparse.issparse(score) else score
-    cut = _best_cut(score, positive)
-    if cut is None:
-        subtree, used = _grow_side(rows, positive, options, random_state, options.max_depth)
-        return _by_level([subtree], None, rows.shape[1] - 1, (used,))
-    right = score.ravel() > cut
-    depth = None if options.max_depth is None else options.max_depth - 1
-    sides, sampling = [], []
-    for side in (~right, right):
-        subtree, used = _grow_side(rows[side], positive[side], options, random_state, depth)
-        sides.append(subtree)
-        sampling.append(used)
-    return _by_level(sides, cut, rows.shape[1] - 1, tuple(sampling))
-
-
-def _best_cut(score: np.ndarray, positive: np.ndarray) -> float | None:
-    """The split of the score that separates the classes best, None if it is constant."""
     from sklearn.tree import DecisionTreeClassifier
 
+    score = to_dense(rows[:, [-1]])
     stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(score, positive).tree_
-    return float(stump.threshold[0]) if stump.node_count == 3 else None
-
-
-def _grow_side(
-    rows: Any, positive: np.ndarray, options: TreeOptions, random_state: int, depth: int | None
-) -> tuple[Any, str]:
-    """Balance one side and grow its tree: arrays feature, threshold, left, right, sign."""
-    used = "none"
-    if positive.any() and not positive.all():
-        rows, positive, used = oversample(rows, positive, options.smote_neighbors, random_state)
-    codes, cuts = _bin_columns(rows)
-    feature, code, left, right, share = _grow_tree(
-        codes,
-        np.ascontiguousarray(positive, dtype=np.int64),
-        np.iinfo(np.int64).max if depth is None else depth,
-        options.min_samples_leaf,
-    )
-    threshold = np.array(
-        [cuts[f][c] if f >= 0 else 0.0 for f, c in zip(feature, code, strict=True)]
-    )
-    sign = np.where(feature < 0, np.where(share > 0.5, 1, -1), 0)
-    return (feature, threshold, left, right, sign), used
+    cut = float(stump.threshold[0]) if stump.node_count == 3 else None
+    parts = [np.ones(len(score), dtype=bool)]
+    if cut is not None:
+        parts, max_depth = [score.ravel() <= cut, score.ravel() > cut], max_depth - 1
+    sides, sampling = [], []
+    for part in parts:
+        part_rows, labels, used = oversample(rows[part], positive[part], neighbors, seed)
+        codes, cuts = _bin_columns(part_rows)
+        feature, code, left, right, share = _grow_tree(
+            codes, labels.astype(np.int64), max_depth, min_leaf
+        )
+        threshold = [cuts[f][c] if f >= 0 else 0.0 for f, c in zip(feature, code, strict=True)]
+        sign = np.where(feature < 0, np.where(share > 0.5, 1, -1), 0)
+        sides.append((feature, np.array(threshold), left, right, sign))
+        sampling.append(used)
+    return _by_level(sides, cut, rows.shape[1] - 1, tuple(sampling))
 
 
 def oversample(
@@ -629,15 +535,15 @@ def oversample(
 ) -> tuple[Any, np.ndarray, str]:
     """Balance two classes by SMOTE and say how it was done.
 
-    With fewer rows of the rarer class than SMOTE needs, fewer neighbours are used; a single row is
-    repeated. Many rows of the rarer class are balanced in random blocks, each with its share of the
-    other class, since the neighbour search costs the square of their number.
+    A single class stays as it is. With fewer rows of the rarer class than SMOTE needs, fewer neighbours
+    are used; a single row is repeated. Many rows of the rarer class are balanced in random blocks, each
+    with its share of the other class, since the neighbour search costs the square of their number.
     """
     from imblearn.over_sampling import SMOTE, RandomOverSampler
     from sklearn.neighbors import NearestNeighbors
 
     rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
-    if 2 * rare == len(positive):
+    if rare == 0 or 2 * rare == len(positive):
         return rows, positive, "none"
     if rare < 2:
         sampler, used = RandomOverSampler(random_state=random_state), "random"
@@ -645,7 +551,8 @@ def oversample(
     used = f"smote({min(neighbors, rare - 1)})"
     n_blocks = -(-rare // _MINORITY_BLOCK)
     parts = []
-    for block in _stratified_blocks(positive, n_blocks, random_state):
+    blocks = stratified_folds(positive, n_blocks, random_state)
+    for block in [np.flatnonzero(blocks == b) for b in range(n_blocks)]:
         fewest = min(np.count_nonzero(positive[block]), np.count_nonzero(~positive[block]))
         k = min(neighbors, int(fewest) - 1)
         # a tree of few rows is searched by one thread, with no start-up cost of several
@@ -660,18 +567,6 @@ def oversample(
     return balanced, np.concatenate([part[1] for part in parts]), used
 
 
-def _stratified_blocks(positive: np.ndarray, n_blocks: int, random_state: int) -> list[np.ndarray]:
-    """Random blocks of rows with equal shares of each class."""
-    if n_blocks == 1:
-        return [np.arange(len(positive))]
-    random = np.random.default_rng(random_state)
-    block = np.empty(len(positive), dtype=np.int64)
-    for label in (True, False):
-        rows = np.flatnonzero(positive == label)
-        block[random.permutation(rows)] = np.arange(len(rows)) % n_blocks
-    return [np.flatnonzero(block == b) for b in range(n_blocks)]
-
-
 def _by_level(
     sides: list[Any], cut: float | None, score_column: int, sampling: tuple[str, ...]
 ) -> PathTree:
@@ -681,9 +576,8 @@ def _by_level(
     )
     if cut is not None:
         first = len(sides[0][0])
-        second = np.arange(len(feature)) >= first
-        left = np.where(left >= 0, left + np.where(second, first, 0) + 1, -1)
-        right = np.where(right >= 0, right + np.where(second, first, 0) + 1, -1)
+        shift = np.where(np.arange(len(feature)) < first, 1, first + 1)
+        left, right = (np.where(nodes >= 0, nodes + shift, -1) for nodes in (left, right))
         feature = np.append(score_column, feature)
         threshold = np.append(cut, threshold)
         left, right = np.append(1, left), np.append(first + 1, right)
@@ -810,20 +704,6 @@ def _best_split(codes, positive, rows, total, min_leaf):
     return best_column, best_code
 
 
-# -- spectral embedding of paths --------------------------------------------------------------------
-
-
-def leaf_paths(tree: PathTree) -> np.ndarray:
-    """The full signed path vector of every leaf (rows of other nodes are 0)."""
-    vectors = np.zeros((tree.n_nodes, max(tree.n_nodes - 1, 1)))
-    for node in range(tree.n_nodes):  # parents come before children
-        for child in (tree.left[node], tree.right[node]):
-            if child >= 0:
-                vectors[child] = vectors[node]
-                vectors[child, child - 1] = 1.0
-    return vectors * tree.sign[:, None]
-
-
 def leaf_coordinates(
     tree: PathTree, leaves: np.ndarray, n_components: int, bandwidth: float | None
 ) -> np.ndarray:
@@ -839,7 +719,7 @@ def leaf_coordinates(
     """
     counts = np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64)
     ends = np.flatnonzero(tree.sign != 0)
-    vectors, weight = leaf_paths(tree)[ends], counts[ends]
+    vectors, weight = leaf_paths(tree, frugal=False).toarray()[ends], counts[ends]
     lengths = np.einsum("ij,ij->i", vectors, vectors)
     squares = np.maximum(lengths[:, None] + lengths - 2.0 * vectors @ vectors.T, 0.0)
     share = weight / weight.sum()
@@ -854,16 +734,10 @@ def leaf_coordinates(
     # K (weight/degree)^(1/2) basis / value is the eigenvector on every leaf, with rows or without
     spread = kernel @ (half[:, None] * basis) / np.where(usable, values, 1.0)
     spread = np.where(usable, spread / degree[:, None], 0.0)
-    spread *= _signs(spread)
+    if spread.size:  # eigenvectors have no sign: the entry of largest size is positive
+        top = np.take_along_axis(spread, np.argmax(np.abs(spread), axis=0)[None], axis=0)
+        spread *= np.where(top < 0, -1.0, 1.0)
     scale = np.sqrt(share @ spread**2)
     out = np.zeros((tree.n_nodes, n_components))
     out[ends, : len(kept)] = spread / np.where(scale > 0, scale, 1.0)
     return out
-
-
-def _signs(columns: np.ndarray) -> np.ndarray:
-    """Make the entry of largest size of each column positive: eigenvectors have no sign."""
-    if columns.size == 0:
-        return np.ones(columns.shape[1])
-    top = columns[np.argmax(np.abs(columns), axis=0), np.arange(columns.shape[1])]
-    return np.where(top < 0, -1.0, 1.0)

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from toprank import KernelLogisticRanker, metrics
-from toprank.margin import kernel_logistic, matrices
-from toprank.margin.kernel_logistic import LogisticProblem, fit_logistic
+from toprank.margin import logistic, matrices
+from toprank.margin.logistic import LogisticProblem, fit_logistic
 
 KERNELS = {
     "rbf": lambda a, b: rbf_kernel(a, b, gamma=0.4),
@@ -78,7 +78,7 @@ def test_many_columns_go_through_conjugate_gradients(monkeypatch: pytest.MonkeyP
 def test_a_first_guess_from_a_sample_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, weight = draw(4, n=2000)
     expected = fit_logistic(LogisticProblem(X, y, weight))
-    monkeypatch.setattr(kernel_logistic, "_LARGE", 500)
+    monkeypatch.setattr(logistic, "_LARGE", 500)
     guessed = fit_logistic(LogisticProblem(X, y, weight))
     assert guessed.n_iter < expected.n_iter
     np.testing.assert_allclose(guessed.coefficients, expected.coefficients, rtol=1e-7)

@@ -1,27 +1,26 @@
-"""POISE: a linear (or embedded) score with the highest partial AUC (Rao & Acharyya 2020)."""
+"""Partial AUC: structural support vector machines, and POISE (Rao & Acharyya 2020)."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods
 
 from toprank import metrics
 from toprank.base import TrainingData
 from toprank.docstrings import fill_docstring
-from toprank.margin.base import LinearRanker, Solution, deduplicate_rows
+from toprank.margin.base import NOTHING_TO_COMPARE, LinearRanker, Solution, deduplicate_rows
 from toprank.margin.matrices import fit_scaler, product, scale_rows
 from toprank.margin.partial_batch import BatchOptions, choose_range, fit_range
 from toprank.margin.partial_loss import SURROGATES, PartialLoss
-from toprank.margin.pegasos import PegasosOptions, fit_stochastic
+from toprank.margin.pegasos import fit_stochastic
 from toprank.margin.tree_path import TreePathEmbedding
 from toprank.progress import progress
 from toprank.ranking import descending_order
@@ -29,11 +28,155 @@ from toprank.sampling import sample_classes
 from toprank.stopping import EarlyStopping, ValidationMetric, hold_out
 from toprank.validation import Interval, StrOptions, check_range
 
-__all__ = ["PartialAUCRanker", "content_folds"]
+__all__ = ["PartialAUCRanker", "PartialAUCSVM"]
 
 _ROWS_AT_A_TIME = 65_536
 _PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5)
 _MOST_POSITIVES, _MOST_NEGATIVES, _RANGE_FOLDS = 3_000, 12_000, 3
+
+
+@fill_docstring
+class PartialAUCSVM(LinearRanker):
+    r"""Structural SVM for the area under the ROC curve over a range of false positive rates.
+
+    Narasimhan & Agarwal (2013). Learns the w that minimises
+
+    .. math:: \tfrac12 |w|^2 + C \max_\pi \Big[\Delta(\pi) - \frac{1}{P N (b-a)}
+              \sum_{ij} \pi_{ij}\, w \cdot (x_i - x_j)\Big]
+
+    over the orderings :math:`\pi` of positives i and negatives j (:math:`\pi_{ij} = 1` when j stands
+    above i), with :math:`\Delta` one minus the partial AUC of the ordering. The most violated
+    ordering is found in the time of a sort, and cutting planes lead to the optimum with a
+    certificate. A negative at an end of the range is cut there, so that weights are copies of rows;
+    where a N and b N are whole numbers this is the paper's definition to the letter.
+
+    With `fpr=(0, 1)` this is Joachims' (2005) SVM for the AUC. Where the classes overlap so much
+    that most positives cannot be put above the negatives of a narrow range, both losses are smallest
+    for equal scores; a warning then says so.
+
+    Parameters
+    ----------
+    fpr : tuple (a, b), default=(0, 1)
+        Range of false positive rates, 0 <= a < b <= 1. The default is the whole AUC.
+    tight : bool, default=False
+        Use the hinge loss on the negatives that rank in the range itself, a smaller bound of the
+        partial AUC loss. For a > 0 it is a difference of convex functions, minimised by the
+        concave-convex procedure from the solution of the convex problem.
+    C : float, default=1000.0
+        Factor of the loss, which is a mean over pairs (so it takes larger values than for a sum).
+    %(scale)s
+    tol : float, default=1e-3
+        Relative gap between the objective and its certified bound.
+    max_iter : int, default=1000
+        Most orderings.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_columns,)
+        Coefficients on the columns as given.
+    objective_ : float
+        The objective divided by C: the loss plus :math:`|w|^2/(2C)`.
+    gap_ : float
+        Certified bound on what is left to gain, as a share of the objective; with `tight` and a > 0
+        that of the last convex problem.
+    n_iter_ : int
+        Orderings found.
+    %(classes)s
+
+    References
+    ----------
+    T. Joachims (2005). A support vector method for multivariate performance measures. ICML.
+
+    H. Narasimhan & S. Agarwal (2013). A structural SVM based approach for optimizing partial AUC.
+    ICML; and SVMpAUC-tight. KDD.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import PartialAUCSVM
+    >>> from toprank.metrics import partial_auc
+    >>> X, y = make_classification(1000, weights=[0.9], flip_y=0.02, random_state=3)
+    >>> model = PartialAUCSVM(fpr=(0, 0.1)).fit(X, y)
+    >>> round(partial_auc(y, model.decision_function(X), fpr=(0, 0.1)), 2)
+    0.7
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearRanker._parameter_constraints,
+        "tight": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        fpr: tuple[float, float] = (0.0, 1.0),
+        *,
+        tight: bool = False,
+        C: float = 1000.0,
+        scale: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+    ) -> None:
+        self.fpr = fpr
+        self.tight = tight
+        self.C = C
+        self.scale = scale
+        self.tol = tol
+        self.max_iter = max_iter
+
+    @fill_docstring
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> PartialAUCSVM:
+        """Learn the coefficients.
+
+        Parameters
+        ----------
+        %(sparse_X)s
+        %(y)s
+        %(sample_weight)s
+        qid : array of shape (n_rows,), optional
+            Queries. The loss is then the mean over the queries that have both classes, each with
+            its own range.
+
+        Returns
+        -------
+        self : PartialAUCSVM
+        """
+        fpr = check_range(self.fpr)
+        data = deduplicate_rows(self._check_training(X, y, sample_weight, qid))
+        positive = data.y > 0
+        if (
+            data.qid is not None
+            and not np.intersect1d(data.qid[positive], data.qid[~positive]).size
+        ):
+            raise ValueError(NOTHING_TO_COMPARE)
+        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        rows = scale_rows(scaler, data.X)
+        options = BatchOptions(1.0 / self.C, self.tol, self.max_iter, direct=False)
+        # over the whole range the two losses are the same, and the hinge is quicker
+        structural = not self.tight and fpr != (0.0, 1.0)
+        loss = PartialLoss(positive, data.weights, fpr, "hinge", structural, data.qid)
+        start = None
+        if self.tight and fpr[0] > 0.0:
+            start = fit_range(rows, replace(loss, structural=True), options).coefficients
+        found = fit_range(rows, loss, options, start)
+        self.objective_, self.gap_, self.n_iter_ = found.objective, found.relative_gap, found.n_iter
+        self._keep_linear(found.coefficients, scaler)
+        _warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} orderings; raise max_iter, or lower C")
+        if self.gap_ <= 10 * self.tol and not self.coef_.any():
+            warnings.warn(
+                "no linear score has a smaller loss than equal scores: the classes overlap too much "
+                f"between the false positive rates {fpr[0]:g} and {fpr[1]:g}, and all rows score the "
+                "same; widen fpr, or use PartialAUCRanker, which finds a range that works",
+                stacklevel=2,
+            )
+        self._set_threshold(self._raw_scores(data.X), data)
+        return self
+
+
+def _warn_of_gap(gap: float, tol: float, after: str) -> None:
+    """Warn if an objective is not near its minimum."""
+    if gap > 10 * tol:
+        message = f"the objective is still up to {100 * gap:.2g}% above its minimum after {after}"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 @fill_docstring
@@ -200,36 +343,25 @@ class PartialAUCRanker(LinearRanker):
         self.scaler_ = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
         problem = _Problem(self, fpr, self._embed_training(data, seed), data, seed)
         self.penalty_ = problem.best_penalty() if self.penalty == "auto" else float(self.penalty)
-        self._store(problem.solve(self.penalty_))
-        self._set_threshold(self._raw_scores(data.X), data)
-        return self
-
-    def _store(self, found: _Found) -> None:
-        """Keep what was found; warn if the minimum was not reached."""
-        solution = found.solution
-        self.surrogate_range_ = found.fpr
+        solution, self.surrogate_range_, self.validation_scores_ = problem.solve(self.penalty_)
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
         self.gap_ = solution.relative_gap
-        self.validation_scores_ = found.validation_scores
         if self.embedding_ is None:
             self._keep_linear(solution.coefficients, self.scaler_)
         else:
             self.coef_ = solution.coefficients
-        if self.gap_ > 10 * self.tol and self.early_stopping_rounds is None:
-            warnings.warn(
-                f"the objective is still up to {100 * self.gap_:.2g}% above its minimum after "
-                f"{self.n_iter_} evaluations; raise max_iter or penalty, or scale the columns",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        if self.early_stopping_rounds is None:
+            advice = "evaluations; raise max_iter or penalty, or scale the columns"
+            _warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} {advice}")
+        self._set_threshold(self._raw_scores(data.X), data)
+        return self
 
     def _raw_scores(self, X: Any) -> np.ndarray:
         if self.embedding_ is None:
             return super()._raw_scores(X)
         parts = []
-        for start in range(0, X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
-            rows = scale_rows(self.scaler_, X[start : start + _ROWS_AT_A_TIME])
-            embedded = self.embedding_.transform(rows)
+        for block in gen_batches(X.shape[0], _ROWS_AT_A_TIME):  # an embedding may be wide
+            embedded = self.embedding_.transform(scale_rows(self.scaler_, X[block]))
             parts.append(np.asarray(product(embedded, self.coef_), dtype=np.float64).ravel())
         return np.concatenate(parts)
 
@@ -239,10 +371,8 @@ class PartialAUCRanker(LinearRanker):
         rows = scale_rows(self.scaler_, data.X)
         if self.embedding is None:
             return rows
-        if isinstance(self.embedding, str):
-            embedding: Any = TreePathEmbedding(scale=False, random_state=seed)
-        else:
-            embedding = clone(self.embedding)
+        default = TreePathEmbedding(scale=False, random_state=seed)
+        embedding = default if isinstance(self.embedding, str) else clone(self.embedding)
         if isinstance(embedding, TreePathEmbedding) and data.sample_weight is not None:
             raise ValueError(
                 "sample_weight cannot be used with the tree-path embedding, since it makes "
@@ -253,40 +383,6 @@ class PartialAUCRanker(LinearRanker):
 
 
 # -- what is solved ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A solution, the range of negatives in its loss, and the metric after each round, if watched."""
-
-    solution: Solution
-    fpr: tuple[float, float]
-    validation_scores: list[float]
-
-
-class _Rounds:
-    """What happens after each round of a solver: the progress bar, and early stopping."""
-
-    def __init__(
-        self,
-        advance: Callable[..., None],
-        stopping: EarlyStopping | None,
-        evaluate: Callable[[np.ndarray], float],
-    ) -> None:
-        self.advance, self.stopping, self.evaluate = advance, stopping, evaluate
-        self.best_coefficients = np.empty(0)
-
-    def __call__(self, coefficients: np.ndarray) -> bool:
-        """Note a round; return whether to stop."""
-        if self.stopping is None:
-            self.advance()
-            return False
-        value = self.evaluate(coefficients)
-        stop = self.stopping.record(value)
-        self.advance(metric=value)
-        if self.stopping.best_round == len(self.stopping.history):
-            self.best_coefficients = coefficients.copy()
-        return stop
 
 
 class _Problem:
@@ -302,20 +398,27 @@ class _Problem:
     ) -> None:
         self.ranker, self.fpr, self.rows, self.data, self.seed = ranker, fpr, rows, data, seed
         self.positive, self.weights = data.y > 0, data.weights
-        self.metric = _validation_metric(ranker.eval_metric, fpr)
+        metric = ranker.eval_metric
+        if metric is None or metric in ("partial_auc", metrics.partial_auc):
+            self.metric = ValidationMetric.of("partial_auc", fpr=fpr)
+        else:
+            self.metric = ValidationMetric.of(metric)
 
     def best_penalty(self) -> float:
         """Return the penalty whose solution does best on held-out rows."""
         kept, held_out = self._hold_out()
         values = [
-            self._quality(self._minimise(penalty, kept, None, 0).solution.coefficients, held_out)
+            self._quality(self._minimise(penalty, kept, None, 0)[0].coefficients, held_out)
             for penalty in _PENALTIES
         ]
         best = np.argmax if self.metric.greater_is_better else np.argmin
         return _PENALTIES[int(best(values))]
 
-    def solve(self, penalty: float) -> _Found:
-        """Minimise on all rows, or on those that early stopping leaves."""
+    def solve(self, penalty: float) -> tuple[Solution, tuple[float, float], list[float]]:
+        """Minimise on all rows, or on those that early stopping leaves.
+
+        Returns the solution, the range of negatives in its loss, and the metric after each round.
+        """
         part, held_out = np.arange(len(self.positive)), None
         if self.ranker.early_stopping_rounds is not None:
             part, held_out = self._hold_out()
@@ -328,39 +431,43 @@ class _Problem:
 
     def _minimise(
         self, penalty: float, part: np.ndarray, held_out: np.ndarray | None, verbose: int
-    ) -> _Found:
+    ) -> tuple[Solution, tuple[float, float], list[float]]:
         """Minimise on some rows; with held-out rows, keep the round that is best there."""
-        ranker = self.ranker
-        fpr, start = self._range(penalty, part)
+        ranker, strength = self.ranker, 2.0 * penalty
+        options = BatchOptions(strength, ranker.tol, ranker.max_iter)
+        fpr, start = self._range(options, part)
         rows = self.rows if len(part) == self.rows.shape[0] else self.rows[part]
-        loss = self._loss(part, fpr)
-        stopping = None
-        if held_out is not None:
-            stopping = EarlyStopping(ranker.early_stopping_rounds, self.metric.greater_is_better)
-        total = ranker.n_epochs if ranker.solver == "pegasos" else None
+        loss = PartialLoss(self.positive[part], self.weights[part], fpr, ranker.loss)
+        patience = None if held_out is None else ranker.early_stopping_rounds
+        stopping = EarlyStopping(patience, self.metric.greater_is_better)
+        best = np.empty(0)
+        stochastic = ranker.solver == "pegasos"
+        total = ranker.n_epochs if stochastic else None
         with progress(total, "partial AUC", enabled=verbose) as advance:
-            rounds = _Rounds(advance, stopping, lambda w: self._quality(w, held_out))
-            if ranker.solver == "pegasos":
-                random = np.random.default_rng(self.seed)
-                solution = fit_stochastic(rows, loss, self._pegasos(penalty), random, rounds)
+
+            def after_round(w: np.ndarray) -> bool:
+                nonlocal best
+                if held_out is None:
+                    advance()
+                    return False
+                value = self._quality(w, held_out)
+                stop = stopping.record(value)
+                advance(metric=value)
+                best = w.copy() if stopping.best_round == len(stopping.history) else best
+                return stop
+
+            if stochastic:
+                solution = fit_stochastic(
+                    rows, loss, strength, np.random.default_rng(self.seed), tol=ranker.tol,
+                    n_epochs=ranker.n_epochs, relative_deviation=ranker.relative_deviation,
+                    callback=after_round,
+                )  # fmt: skip
             else:
-                solution = fit_range(rows, loss, self._batch(penalty), start, rounds)
-        if stopping is None or not stopping.history:
-            return _Found(solution, fpr, [])
-        w = rounds.best_coefficients
-        objective = loss(product(rows, w))[0] + penalty * float(w @ w)
-        best = Solution(w, objective, float("nan"), len(stopping.history))
-        return _Found(best, fpr, stopping.history)
-
-    def _batch(self, penalty: float) -> BatchOptions:
-        return BatchOptions(2.0 * penalty, self.ranker.tol, self.ranker.max_iter)
-
-    def _pegasos(self, penalty: float) -> PegasosOptions:
-        ranker = self.ranker
-        return PegasosOptions(2.0 * penalty, ranker.tol, ranker.n_epochs, ranker.relative_deviation)
-
-    def _loss(self, part: np.ndarray, fpr: tuple[float, float]) -> PartialLoss:
-        return PartialLoss(self.positive[part], self.weights[part], fpr, self.ranker.loss)
+                solution = fit_range(rows, loss, options, start, after_round)
+        if stopping.history:
+            objective = loss(product(rows, best))[0] + penalty * float(best @ best)
+            solution = Solution(best, objective, float("nan"), len(stopping.history))
+        return solution, fpr, stopping.history
 
     def _quality(self, w: np.ndarray, part: Any) -> float:
         """Return the metric of scores with coefficients w on some rows."""
@@ -368,35 +475,24 @@ class _Problem:
         return self.metric(self.positive[part], product(self.rows[part], w), weight)
 
     def _range(
-        self, penalty: float, part: np.ndarray
+        self, options: BatchOptions, part: np.ndarray
     ) -> tuple[tuple[float, float], np.ndarray | None]:
         """Return the range to minimise over, and coefficients to start from if there are any."""
         chosen = self.ranker.surrogate_range
-        given = None if isinstance(chosen, str) else check_range(chosen)
-        if chosen == "exact" or self.fpr == (0.0, 1.0):
-            return self.fpr, None
-        if given is not None:
+        given = self.fpr if isinstance(chosen, str) else check_range(chosen)
+        if chosen != "auto" or self.fpr == (0.0, 1.0):
             return given, None
-        sample = part[
-            sample_classes(self.positive[part], _MOST_POSITIVES, _MOST_NEGATIVES, self.seed)
-        ]
-        rows, positive, weights = self.rows[sample], self.positive[sample], self.weights[sample]
+        drawn = sample_classes(self.positive[part], _MOST_POSITIVES, _MOST_NEGATIVES, self.seed)
+        part = part[drawn]
+        rows, positive, weights = self.rows[part], self.positive[part], self.weights[part]
 
-        def measure(part: np.ndarray, scores: np.ndarray) -> float:
-            return metrics.partial_auc(
-                positive[part], scores, fpr=self.fpr, sample_weight=weights[part]
-            )
+        def measure(some: np.ndarray, scores: np.ndarray) -> float:
+            weight = weights[some]
+            return metrics.partial_auc(positive[some], scores, fpr=self.fpr, sample_weight=weight)
 
         folds = content_folds(rows, positive, _RANGE_FOLDS, np.random.default_rng(self.seed))
-        loss = self._loss(sample, self.fpr)
-        return choose_range(rows, loss, self._batch(penalty), measure, folds)
-
-
-def _validation_metric(metric: Any, fpr: tuple[float, float]) -> ValidationMetric:
-    """Return the metric of held-out rows; a partial AUC is the one in `fpr`."""
-    if metric is None or metric in ("partial_auc", metrics.partial_auc):
-        return ValidationMetric.of("partial_auc", fpr=fpr)
-    return ValidationMetric.of(metric)
+        loss = PartialLoss(positive, weights, self.fpr, self.ranker.loss)
+        return choose_range(rows, loss, options, measure, folds)
 
 
 def content_folds(

@@ -1,4 +1,4 @@
-"""Kernel logistic regression: the score is the log-odds of a positive."""
+"""Logistic regression, linear or with a kernel: the score is the log-odds of a positive."""
 
 from __future__ import annotations
 
@@ -10,24 +10,88 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 from toprank.docstrings import fill_docstring
-from toprank.margin.base import KernelRanker
+from toprank.margin.base import KernelRanker, LinearRanker
 from toprank.margin.matrices import (
     SERIAL,
+    fit_scaler,
     fit_threads,
     newton_direction,
     product,
+    scale_rows,
     transposed_product,
     weighted_gram,
 )
 from toprank.parallel import ThreadPool
 from toprank.progress import progress
 
-__all__ = ["KernelLogisticRanker", "LogisticProblem", "fit_logistic"]
+__all__ = ["KernelLogisticRanker", "LogisticRanker"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
+
+
+@fill_docstring
+class LogisticRanker(LinearRanker):
+    """Rank by the score of an L2-penalised logistic regression.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    %(scale)s
+    max_iter : int, default=200
+        Most iterations of the solver.
+    tol : float, default=1e-8
+        Tolerance of the solver on the gradient.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_columns,)
+        One coefficient for each column, on the scale of the data as given.
+    %(classes)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import LogisticRanker
+    >>> X, y = make_classification(500, weights=[0.9], random_state=0)
+    >>> round(LogisticRanker().fit(X, y).score(X, y), 2)
+    0.8
+    """
+
+    def __init__(
+        self, C: float = 1.0, *, scale: bool = True, max_iter: int = 200, tol: float = 1e-8
+    ) -> None:
+        self.C = C
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @fill_docstring
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRanker:
+        """Learn the coefficients.
+
+        Parameters
+        ----------
+        %(sparse_X)s
+        %(y)s
+        %(sample_weight)s
+
+        Returns
+        -------
+        self : LogisticRanker
+        """
+        data = self._check_training(X, y, sample_weight)
+        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=self.tol)
+        model.fit(scale_rows(scaler, data.X), data.y, sample_weight=data.sample_weight)
+        self._keep_linear(model.coef_[0], scaler)
+        self.n_iter_ = int(model.n_iter_[0])
+        self._set_threshold(self._raw_scores(data.X), data)
+        return self
 
 
 @fill_docstring
@@ -129,10 +193,8 @@ class KernelLogisticRanker(KernelRanker):
             fit_threads(self.n_jobs) as pool,
             progress(None, "logistic", enabled=self.verbose) as advance,
         ):
-            space = self._feature_space(data)
-            problem = LogisticProblem(
-                space.transform(data.X, pool), data.y, self.C * data.weights, pool
-            )
+            features, source = self._features(data, pool)
+            problem = LogisticProblem(features, data.y, self.C * data.weights, pool)
             fitted = fit_logistic(problem, tol=self.tol, max_iter=self.max_iter, advance=advance)
             if fitted.gradient_norm > self.tol:
                 warnings.warn(
@@ -142,7 +204,7 @@ class KernelLogisticRanker(KernelRanker):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            self._keep(fitted.coefficients, space)
+            self._keep(fitted.coefficients, source)
             self.gradient_norm_ = fitted.gradient_norm
             self.n_iter_ = fitted.n_iter
             self._set_threshold(self._raw_scores(data.X), data)
@@ -200,11 +262,6 @@ class LogisticProblem:
         gradient = np.append(v + transposed_product(self.X, by_score), by_score.sum())
         return _Point(theta, scores, value, gradient)
 
-    def first_gradient_norm(self) -> float:
-        """Return the norm of the gradient at zero coefficients and the best intercept."""
-        by_score = self.weight * (self.positive_share - self.y)
-        return float(np.linalg.norm(transposed_product(self.X, by_score))) or 1.0
-
     def direction(self, point: _Point, scale: float) -> np.ndarray:
         """Solve Hessian · direction = -gradient."""
         chance = expit(point.scores)
@@ -247,26 +304,18 @@ def fit_logistic(
     *,
     tol: float = 1e-8,
     max_iter: int = 200,
-    advance: Callable[[], None] | None = None,
+    advance: Callable[[], None] = lambda: None,
 ) -> LogisticFit:
-    """Minimise over (v, b) until the gradient is `tol` times that at the start.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.array([[-1.0], [1.0]]), np.array([0.0, 1.0])
-    >>> fitted = fit_logistic(LogisticProblem(X, y, np.ones(2)))
-    >>> bool(np.isclose(fitted.coefficients[0], 2 / (1 + np.exp(fitted.coefficients[0]))))
-    True
-    """
+    """Minimise over (v, b) until the gradient is `tol` times that at the start."""
     point = problem.evaluate(_first_guess(problem))
-    scale = problem.first_gradient_norm()
+    # the gradient at zero coefficients and the best intercept
+    by_score = problem.weight * (problem.positive_share - problem.y)
+    scale = float(np.linalg.norm(transposed_product(problem.X, by_score))) or 1.0
     iteration = 0
     while iteration < max_iter and point.norm > tol * scale:
         iteration += 1
         moved = problem.line_search(point, problem.direction(point, scale))
-        if advance is not None:
-            advance()
+        advance()
         if moved is None:
             break  # rounding errors leave no further descent
         point = moved
