@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from toprank.docstrings import fill_docstring
-from toprank.metrics.precision import recall_precision_area_core
-from toprank.metrics.roc import partial_auc_core, roc_auc_core
+from toprank.metrics.precision import recall_precision_area
+from toprank.metrics.roc import partial_auc, roc_auc
 from toprank.metrics.steps import CumulativeCounts, Staircase, staircase
 from toprank.metrics.top import precision_at_k_core
 from toprank.validation import check_choice, check_range
@@ -338,12 +338,12 @@ class RankingCurveDisplay:
 def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> str:
     """Return the figure that goes with the curve."""
     if kind == "recall_precision":
-        return f"area = {recall_precision_area_core(stairs):.3f}"
+        return f"area = {recall_precision_area.core(stairs):.3f}"
     if kind == "list_precision":
         return f"P@{stairs.total_positives:g} = {precision_at_k_core(stairs):.3f}"
-    text = f"AUC = {roc_auc_core(stairs):.3f}"
+    text = f"AUC = {roc_auc.core(stairs):.3f}"
     if fpr is not None:
-        text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc_core(stairs, fpr=fpr):.3f}"
+        text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc.core(stairs, fpr=fpr):.3f}"
     return text
 
 

@@ -19,8 +19,7 @@ from toprank.formatting import to_jsonable, to_python
 from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
 from toprank.metrics.queries import mean_over_queries
 from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
-from toprank.metrics.roc import roc_auc_core
-from toprank.ranking import RankedList
+from toprank.metrics.roc import roc_auc
 from toprank.validation import binary_rows, check_choice, graded_rows
 
 __all__ = [
@@ -307,49 +306,38 @@ def evaluate(
     bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
     resampling = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
     chosen = _choose_metrics(metrics, y_true, pos_label, qid)
-    given = _check_parameters(parameters, chosen)
+    options = dict(parameters or {})
+    unknown = sorted(set(options) - {metric.name for metric in chosen})
+    if unknown:
+        raise ValueError(f"parameters names {unknown[0]!r}, which is not among the metrics.")
     data = (y_true, scores, sample_weight, pos_label)
     on_list = [metric for metric in chosen if takes_list(metric, y_true, pos_label, qid)]
     on_table = [metric for metric in chosen if metric not in on_list]
     report: dict[str, dict[str, Any]] = {}
     if on_list:
-        sample = ListSample(binary_rows(*data))
-        jobs = {metric.name: metric.list_job(**given[metric.name]) for metric in on_list}
-        report |= _list_entries(sample, jobs, level if intervals in ("all", "delong") else None)
+        ranked = ListSample(binary_rows(*data))
+        jobs = {metric.name: metric.list_job(**options.get(metric.name, {})) for metric in on_list}
+        report |= {name: _entry(ranked.value(job), job[1]) for name, job in jobs.items()}
+        if "roc_auc" in jobs and intervals in ("all", "delong") and has_delong(ranked):
+            _, low, high = delong_interval(ranked, level)
+            report["roc_auc"] |= {"low": low, "high": high, "method": "delong"}
         if bootstrap:
-            _add_bootstrap(report, sample, jobs, resampling)
+            _add_bootstrap(report, ranked, jobs, resampling)
     if on_table:
         signed = all(metric.signed for metric in on_table)
         table = TableSample(graded_rows(*data, qid, signed=signed))
-        jobs = {metric.name: metric.query_job(**given[metric.name]) for metric in on_table}
-        report |= _table_entries(table, jobs)
+        jobs = {
+            metric.name: metric.query_job(**options.get(metric.name, {})) for metric in on_table
+        }
+        for name, job in jobs.items():
+            values = table.query_values(job)
+            mean, n_skipped = mean_over_queries(values, return_skipped=True)
+            report[name] = _entry(mean, job[1])
+            if qid is not None:
+                report[name] |= {"n_queries": len(values) - n_skipped, "n_skipped": n_skipped}
         if bootstrap:
             _add_bootstrap(report, table, jobs, resampling)
     return {metric.name: report[metric.name] for metric in chosen}
-
-
-def _list_entries(
-    sample: ListSample, jobs: dict[str, Job], level: float | None
-) -> dict[str, dict[str, Any]]:
-    """Return the metrics of one list, with DeLong's interval of the AUC at a level."""
-    entries = {name: _entry(sample.value(job), job[1]) for name, job in jobs.items()}
-    for name, (core, _) in jobs.items():
-        if level is not None and has_delong(sample, core):
-            _, low, high = delong_interval(sample, level)
-            entries[name] |= {"low": low, "high": high, "method": "delong"}
-    return entries
-
-
-def _table_entries(sample: TableSample, jobs: dict[str, Job]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of queries or grades."""
-    entries = {}
-    for name, job in jobs.items():
-        values = sample.query_values(job)
-        mean, n_skipped = mean_over_queries(values, return_skipped=True)
-        entries[name] = _entry(mean, job[1])
-        if sample.rows.qid is not None:
-            entries[name] |= {"n_queries": len(values) - n_skipped, "n_skipped": n_skipped}
-    return entries
 
 
 def _add_bootstrap(
@@ -357,11 +345,10 @@ def _add_bootstrap(
 ) -> None:
     """Fill in the intervals that are missing; every resample is drawn once for all metrics."""
     waiting = [name for name in jobs if entries[name]["method"] is None]
-    if waiting:
-        drawn = resampling.draw(sample, [jobs[name] for name in waiting])
-        for name, values in zip(waiting, drawn, strict=True):
-            low, high = percentiles(values, resampling.level)
-            entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
+    drawn = resampling.draw(sample, [jobs[name] for name in waiting]) if waiting else []
+    for name, values in zip(waiting, drawn, strict=True):
+        low, high = percentiles(values, resampling.level)
+        entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
 
 
 def _entry(value: float, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -385,27 +372,15 @@ def _choose_metrics(
                 raise ValueError(f"{metric.name} is a mean over queries: pass qid.")
         return named  # type: ignore[return-value]
     graded = is_graded(y_true, pos_label)
-    return [metric for metric in METRICS.values() if _fits(metric, graded, qid is not None)]
 
+    def fits(metric: Metric) -> bool:
+        if metric.signed:  # on two classes these only repeat the AUC and the precision at k
+            return graded
+        if metric.list_core is None or graded:
+            return metric.takes_queries and (qid is not None or metric.graded)
+        return True
 
-def _fits(metric: Metric, graded: bool, queries: bool) -> bool:
-    """Return whether a metric says something on such data."""
-    if metric.signed:  # on two classes these only repeat the AUC and the precision at k
-        return graded
-    if metric.list_core is None or graded:
-        return metric.takes_queries and (queries or metric.graded)
-    return True
-
-
-def _check_parameters(
-    parameters: Mapping[str, Mapping[str, Any]] | None, chosen: list[Metric]
-) -> dict[str, dict[str, Any]]:
-    """Return the full parameters of each metric; those of a metric that is not chosen raise."""
-    given = dict(parameters or {})
-    unknown = sorted(set(given) - {metric.name for metric in chosen})
-    if unknown:
-        raise ValueError(f"parameters names {unknown[0]!r}, which is not among the metrics.")
-    return {metric.name: metric.parameters(dict(given.get(metric.name, {}))) for metric in chosen}
+    return [metric for metric in METRICS.values() if fits(metric)]
 
 
 # -- intervals and tests ------------------------------------------------------------------------------
@@ -547,7 +522,7 @@ def delong(samples: Sequence[ListSample]) -> tuple[np.ndarray, np.ndarray]:
     DeLong's variance when all weights are equal.
     """
     rows = samples[0].rows
-    components = [structural_components(sample.ranked, rows.positive) for sample in samples]
+    components = [_structural_components(sample) for sample in samples]
     areas, covariance = np.zeros(len(samples)), np.zeros((len(samples),) * 2)
     for side, members in enumerate((rows.positive, ~rows.positive)):
         values = np.stack([component[side] for component in components])
@@ -565,22 +540,15 @@ def delong(samples: Sequence[ListSample]) -> tuple[np.ndarray, np.ndarray]:
     return areas, covariance
 
 
-def structural_components(
-    ranked: RankedList, positive: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of the other class that each row is on the right side of; ties count half.
-
-    Returns one value per positive row (negatives below it) and one per negative row (positives
-    above it), both in the order in which the rows were given.
-    """
-    sizes = np.diff(ranked.ends, prepend=0)
+def _structural_components(sample: ListSample) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of negatives below each positive and of positives above each negative; ties half."""
+    ranked, positive = sample.ranked, sample.rows.positive
     group = np.empty(ranked.n_rows, dtype=np.int64)
-    group[ranked.order] = np.repeat(np.arange(ranked.n_groups), sizes)
+    group[ranked.order] = np.repeat(np.arange(ranked.n_groups), np.diff(ranked.ends, prepend=0))
     negatives_above = (ranked.negatives + np.append(0.0, ranked.negatives[:-1])) / 2
     positives_above = (ranked.positives + np.append(0.0, ranked.positives[:-1])) / 2
     of_positives = 1 - (negatives_above / ranked.total_negatives)[group[positive]]
-    of_negatives = (positives_above / ranked.total_positives)[group[~positive]]
-    return of_positives, of_negatives
+    return of_positives, (positives_above / ranked.total_positives)[group[~positive]]
 
 
 def normal_interval(
@@ -607,19 +575,16 @@ def normal_p_value(difference: float, variance: float) -> float:
 
 def _compare_delong(sample_a: ListSample, sample_b: ListSample, level: float) -> Comparison:
     """Compare two correlated AUCs by a normal test."""
-    areas, covariance = delong([sample_a, sample_b])
-    difference = float(areas[0] - areas[1])
+    (value_a, value_b), covariance = delong([sample_a, sample_b])
+    difference = float(value_a - value_b)
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    low, high = normal_interval(difference, variance, level, -1.0, 1.0)
+    bounds = normal_interval(difference, variance, level, -1.0, 1.0)
     p_value = normal_p_value(difference, variance)
-    value_a, value_b = float(areas[0]), float(areas[1])
-    return Comparison(difference, low, high, p_value, value_a, value_b, level, "delong")
+    return Comparison(difference, *bounds, p_value, float(value_a), float(value_b), level, "delong")
 
 
-def has_delong(sample: Any, core: Callable[..., Any]) -> bool:
-    """Return whether DeLong's variance exists: the AUC, with two rows of each class."""
-    if core is not roc_auc_core:
-        return False
+def has_delong(sample: ListSample) -> bool:
+    """Return whether DeLong's variance exists, which needs two rows of each class."""
     n_positives = int(np.count_nonzero(sample.rows.positive))
     return min(n_positives, len(sample.rows.positive) - n_positives) > 1
 
@@ -627,8 +592,8 @@ def has_delong(sample: Any, core: Callable[..., Any]) -> bool:
 def _choose_method(method: str, sample: Any, core: Callable[..., Any]) -> str:
     """Resolve `method` for a metric."""
     check_choice(method, "method", METHODS)
-    if method == "delong" and core is not roc_auc_core:
+    if method == "delong" and core is not roc_auc.core:
         raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
     if method != "auto":
         return method
-    return "delong" if has_delong(sample, core) else "bootstrap"
+    return "delong" if core is roc_auc.core and has_delong(sample) else "bootstrap"

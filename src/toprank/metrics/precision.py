@@ -6,11 +6,8 @@ A tie group is taken whole: precision is read where a threshold can cut the list
 
 from __future__ import annotations
 
-from typing import Any
-
-from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.steps import ROUNDING, Staircase, staircase
+from toprank.metrics.steps import ROUNDING, Staircase, list_metric
 from toprank.validation import check_share
 
 __all__ = [
@@ -22,10 +19,8 @@ __all__ = [
 ]
 
 
-@fill_docstring
-def average_precision(
-    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
-) -> float:
+@list_metric
+def average_precision(stairs: Staircase) -> float:
     """Average precision.
 
     ``(1/P) * sum over positives i of C(k_i) / k_i``, where ``k_i`` is the number of rows scored at
@@ -47,18 +42,11 @@ def average_precision(
     >>> round(average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.8333
     """
-    return average_precision_core(staircase(y_true, scores, sample_weight, pos_label))
-
-
-def average_precision_core(stairs: Staircase) -> float:
-    """Return the average precision of a ranked list."""
     return _kernels.precision_sum(*stairs.steps)
 
 
-@fill_docstring
-def recall_precision_area(
-    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
-) -> float:
+@list_metric
+def recall_precision_area(stairs: Staircase) -> float:
     r"""Exact area under the recall-precision curve.
 
     Between two thresholds A and B the numbers of true and false positives grow in proportion
@@ -83,18 +71,11 @@ def recall_precision_area(
     >>> round(recall_precision_area([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.7973
     """
-    return recall_precision_area_core(staircase(y_true, scores, sample_weight, pos_label))
-
-
-def recall_precision_area_core(stairs: Staircase) -> float:
-    """Return the recall-precision area of a ranked list."""
     return _kernels.interpolated_precision_area(*stairs.steps)
 
 
-@fill_docstring
-def mean_precision(
-    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
-) -> float:
+@list_metric
+def mean_precision(stairs: Staircase) -> float:
     """Mean over all list lengths k of the precision of the k highest rows.
 
     Inside a tie group the precision is its expected value over the orders of the tied rows. What
@@ -117,23 +98,11 @@ def mean_precision(
     >>> round(mean_precision([1, 0, 0, 0], [4, 3, 2, 1]), 4)  # (1 + 1/2 + 1/3 + 1/4) / 4
     0.5208
     """
-    return mean_precision_core(staircase(y_true, scores, sample_weight, pos_label))
-
-
-def mean_precision_core(stairs: Staircase) -> float:
-    """Return the mean precision of a ranked list."""
     return _kernels.precision_over_lengths(*stairs.steps)
 
 
-@fill_docstring
-def precision_at_recall(
-    y_true: Any,
-    scores: Any,
-    *,
-    recall: float = 0.8,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
+@list_metric
+def precision_at_recall(stairs: Staircase, *, recall: float = 0.8) -> float:
     """Highest precision of a threshold that catches at least a share of the positives.
 
     Parameters
@@ -153,25 +122,12 @@ def precision_at_recall(
     >>> round(precision_at_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], recall=0.8), 4)
     0.6667
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return precision_at_recall_core(stairs, recall=recall)
-
-
-def precision_at_recall_core(stairs: Staircase, *, recall: float = 0.8) -> float:
-    """Return the highest precision of a ranked list at a recall or beyond."""
     needed = check_share(recall, "recall") * stairs.total_positives * (1 - ROUNDING)
     return float(stairs.precisions[stairs.positives_caught >= needed].max())
 
 
-@fill_docstring
-def recall_at_precision(
-    y_true: Any,
-    scores: Any,
-    *,
-    precision: float = 0.5,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
+@list_metric
+def recall_at_precision(stairs: Staircase, *, precision: float = 0.5) -> float:
     """Highest share of the positives that a threshold catches at a given precision or better.
 
     Parameters
@@ -191,12 +147,6 @@ def recall_at_precision(
     >>> recall_at_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], precision=0.9)
     0.5
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return recall_at_precision_core(stairs, precision=precision)
-
-
-def recall_at_precision_core(stairs: Staircase, *, precision: float = 0.5) -> float:
-    """Return the highest recall of a ranked list at a precision or better."""
     needed = check_share(precision, "precision") * (1 - ROUNDING)
     caught = stairs.positives_caught[stairs.precisions >= needed]
     return float(caught.max(initial=0.0)) / stairs.total_positives

@@ -10,15 +10,15 @@ Information Ranking Applications" (ECIR 2016), where the classes are grades of r
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 
-from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.steps import Staircase
+from toprank.metrics.steps import PublicMetric, Staircase, publish, staircase
 from toprank.ranking import RankedQueries
 from toprank.validation import GradedRows, check_choice, check_length, check_range, graded_rows
 
@@ -111,21 +111,48 @@ def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
     return (mean, int(len(values) - scored.sum())) if return_skipped else mean
 
 
+def query_metric(
+    *,
+    needs_queries: bool = False,
+    signed: bool = False,
+    without: Callable[..., float] | None = None,
+) -> Callable[[Callable[..., np.ndarray]], PublicMetric]:
+    """Turn a function of a `QueryTable`, one value per query, into the mean over the queries of raw rows.
+
+    `without` is the function of the `Staircase` of all rows, where it is to take over without queries.
+    """
+
+    def decorate(core: Callable[..., np.ndarray]) -> PublicMetric:
+        @wraps(core)
+        def metric(
+            y_true: Any,
+            scores: Any,
+            *,
+            qid: Any = None,
+            sample_weight: Any = None,
+            pos_label: Any = None,
+            return_skipped: bool = False,
+            **parameters: Any,
+        ) -> Any:
+            if qid is None and needs_queries:
+                raise TypeError(f"{core.__name__} is a mean over queries: pass qid.")
+            if qid is None and without is not None:
+                stairs = staircase(y_true, scores, sample_weight, pos_label)
+                value = without(stairs, **parameters)
+                return (value, 0) if return_skipped else value
+            rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=signed)
+            return mean_over_queries(core(QueryTable.of(rows), **parameters), return_skipped)
+
+        return publish(metric, core)
+
+    return decorate
+
+
 # -- gain, average precision and reciprocal rank ---------------------------------------------------
 
 
-@fill_docstring
-def ndcg(
-    y_true: Any,
-    scores: Any,
-    *,
-    k: float | None = None,
-    qid: Any = None,
-    gain: str = "exponential",
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric()
+def ndcg(table: QueryTable, *, k: float | None = None, gain: str = "exponential") -> np.ndarray:
     """Normalised discounted cumulative gain.
 
     ``sum of gain(relevance_i) / log2(1 + rank_i)`` over the first k rows, divided by its value for
@@ -162,20 +189,6 @@ def ndcg(
     >>> round(ndcg([2, 0, 1, 0, 1], [0.9, 0.5, 0.1, 0.8, 0.3], qid=[1, 1, 1, 2, 2]), 4)
     0.7974
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(ndcg_queries(table, k=k, gain=gain), return_skipped)
-
-
-def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
-    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
-    check_choice(gain, "gain", GAINS)
-    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
-
-
-def ndcg_queries(
-    table: QueryTable, *, k: float | None = None, gain: str = "exponential"
-) -> np.ndarray:
-    """Return the NDCG of each query; NaN where no row is relevant."""
     gains = table.levels
     if check_choice(gain, "gain", GAINS) == "exponential":
         if table.levels[-1] > 1000:
@@ -188,16 +201,14 @@ def ndcg_queries(
     return _kernels.query_gain(*table.ranked_rows, gains, size)
 
 
-@fill_docstring
-def mean_average_precision(
-    y_true: Any,
-    scores: Any,
-    *,
-    qid: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
+    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
+    check_choice(gain, "gain", GAINS)
+    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
+
+
+@query_metric(needs_queries=True)
+def mean_average_precision(table: QueryTable) -> np.ndarray:
     """Mean over the queries of the average precision of each.
 
     Parameters
@@ -224,24 +235,11 @@ def mean_average_precision(
     >>> mean_average_precision([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(average_precision_queries(table), return_skipped)
-
-
-def average_precision_queries(table: QueryTable) -> np.ndarray:
-    """Return the average precision of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.AVERAGE_PRECISION, 0.0)
 
 
-def mean_reciprocal_rank(
-    y_true: Any,
-    scores: Any,
-    *,
-    qid: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric(needs_queries=True)
+def mean_reciprocal_rank(table: QueryTable) -> np.ndarray:
     """Mean over the queries of 1 over the rank of the first positive.
 
     Ties count by their expected value over the orders of the tied rows.
@@ -261,30 +259,16 @@ def mean_reciprocal_rank(
     >>> mean_reciprocal_rank([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(reciprocal_rank_queries(table), return_skipped)
-
-
-def reciprocal_rank_queries(table: QueryTable) -> np.ndarray:
-    """Return the reciprocal rank of the first positive of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.RECIPROCAL_RANK, 0.0)
 
 
 # -- several classes -------------------------------------------------------------------------------
 
 
-@fill_docstring
+@query_metric(signed=True)
 def multiclass_auc(
-    y_true: Any,
-    scores: Any,
-    *,
-    kind: str = "ordered",
-    qid: Any = None,
-    fpr: tuple[float, float] = (0.0, 1.0),
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+    table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
+) -> np.ndarray:
     """AUC averaged over classes: ``sum over c of p(c) AUC(c) / sum over c of p(c)``.
 
     `p(c)` is the share of the rows that have label c in the whole data.
@@ -324,15 +308,6 @@ def multiclass_auc(
     >>> multiclass_auc([3, 2, 1, 0], [4, 3, 2, 1], kind="one_vs_rest")
     0.5
     """
-    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
-    table = QueryTable.of(rows)
-    return mean_over_queries(multiclass_auc_queries(table, kind=kind, fpr=fpr), return_skipped)
-
-
-def multiclass_auc_queries(
-    table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
-) -> np.ndarray:
-    """Return the multiclass AUC of each query; NaN where no class can be compared."""
     areas = _level_areas(table, kind, fpr)
     shares = np.where(np.isnan(areas), 0.0, table.level_weight)
     total = shares.sum(axis=1)
@@ -387,17 +362,8 @@ def _level_areas(table: QueryTable, kind: str, fpr: tuple[float, float]) -> np.n
     return _kernels.query_level_areas(*table.ranked_rows, len(table.levels), ordered, low, high)
 
 
-@fill_docstring
-def multiclass_precision(
-    y_true: Any,
-    scores: Any,
-    *,
-    average: str = "micro",
-    qid: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric(signed=True)
+def multiclass_precision(table: QueryTable, *, average: str = "micro") -> np.ndarray:
     """Precision averaged over classes when each class claims as many ranks as it has rows.
 
     The highest class claims the first ranks, the next one the ranks below, and so on: the precision
@@ -429,13 +395,6 @@ def multiclass_precision(
     >>> multiclass_precision([2, 1, 0, 0], [0.9, 0.2, 0.4, 0.1], average="macro")
     0.5
     """
-    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
-    table = QueryTable.of(rows)
-    return mean_over_queries(multiclass_precision_queries(table, average=average), return_skipped)
-
-
-def multiclass_precision_queries(table: QueryTable, *, average: str = "micro") -> np.ndarray:
-    """Return the averaged precision of each query; NaN where a query has a single class."""
     check_choice(average, "average", AVERAGES)
     sizes, hits = _kernels.query_level_hits(*table.ranked_rows, len(table.levels))
     present = sizes > 0

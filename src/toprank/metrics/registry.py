@@ -1,9 +1,9 @@
-"""The registry of metrics: it drives intervals, reports, scorers and tests."""
+"""The registry of metrics, which drives intervals, reports and tests; and their scikit-learn scorers."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from toprank.metrics import precision, queries, roc, top
 from toprank.metrics.bootstrap import CustomSample, Job, ListSample, TableSample
+from toprank.metrics.steps import PublicMetric
 from toprank.validation import (
     binary_rows,
     check_labels,
@@ -20,8 +21,9 @@ from toprank.validation import (
     graded_rows,
 )
 
-__all__ = ["METRICS", "Metric", "find_metric"]
+__all__ = ["METRICS", "SCORERS", "Metric", "find_metric", "get_scorer"]
 
+RESPONSES = ("decision_function", "predict_proba")
 Sample = ListSample | TableSample | CustomSample
 
 
@@ -87,86 +89,61 @@ class Metric:
         return {**known, **given}
 
 
+def _of_list(metric: PublicMetric, summary: str, greater_is_better: bool = True) -> Metric:
+    """Register a metric of one list of two classes."""
+    return Metric(metric, summary, metric.core, greater_is_better=greater_is_better)
+
+
 _ALL = (
-    Metric(roc.roc_auc, "area under the ROC curve", roc.roc_auc_core),
-    Metric(
-        precision.average_precision,
-        "mean precision at the ranks of the positives",
-        precision.average_precision_core,
-    ),
-    Metric(
-        precision.recall_precision_area,
-        "exact area under the recall-precision curve",
-        precision.recall_precision_area_core,
-    ),
-    Metric(top.pos_at_top, "share of positives above every negative", top.pos_at_top_core),
+    _of_list(roc.roc_auc, "area under the ROC curve"),
+    _of_list(precision.average_precision, "mean precision at the ranks of the positives"),
+    _of_list(precision.recall_precision_area, "exact area under the recall-precision curve"),
+    _of_list(top.pos_at_top, "share of positives above every negative"),
     Metric(
         top.precision_at_k,
         "share of positives among the first k rows",
         top.precision_at_k_core,
-        top.precision_at_k_queries,
+        top.precision_at_k.core,
     ),
-    Metric(top.hit_rate, "share of positives among the first share of rows", top.hit_rate_core),
-    Metric(
-        roc.partial_auc,
-        "area under the ROC curve over a range of false positive rates",
-        roc.partial_auc_core,
-    ),
-    Metric(
+    _of_list(top.hit_rate, "share of positives among the first share of rows"),
+    _of_list(roc.partial_auc, "area under the ROC curve over a range of false positive rates"),
+    _of_list(
         roc.two_way_partial_auc,
         "area under the ROC curve over a range of false positive rates and above a recall",
-        roc.two_way_partial_auc_core,
     ),
-    Metric(top.local_auc, "area under the ROC curve of the best share of rows", top.local_auc_core),
-    Metric(
-        precision.mean_precision,
-        "mean precision over all list lengths",
-        precision.mean_precision_core,
-    ),
-    Metric(
-        precision.precision_at_recall,
-        "best precision at a recall",
-        precision.precision_at_recall_core,
-    ),
-    Metric(
-        precision.recall_at_precision,
-        "best recall at a precision",
-        precision.recall_at_precision_core,
-    ),
-    Metric(
-        top.list_length_for_recall,
-        "rows to check for a recall",
-        top.list_length_for_recall_core,
-        greater_is_better=False,
-    ),
+    _of_list(top.local_auc, "area under the ROC curve of the best share of rows"),
+    _of_list(precision.mean_precision, "mean precision over all list lengths"),
+    _of_list(precision.precision_at_recall, "best precision at a recall"),
+    _of_list(precision.recall_at_precision, "best recall at a precision"),
+    _of_list(top.list_length_for_recall, "rows to check for a recall", greater_is_better=False),
     Metric(
         queries.ndcg,
         "normalised discounted cumulative gain",
         queries.ndcg_core,
-        queries.ndcg_queries,
+        queries.ndcg.core,
         graded=True,
     ),
     Metric(
         queries.mean_average_precision,
         "mean over queries of average precision",
-        query_core=queries.average_precision_queries,
+        query_core=queries.mean_average_precision.core,
     ),
     Metric(
         queries.mean_reciprocal_rank,
         "mean over queries of 1 / rank of the first positive",
-        query_core=queries.reciprocal_rank_queries,
+        query_core=queries.mean_reciprocal_rank.core,
     ),
     Metric(
         queries.multiclass_auc,
         "AUC averaged over the classes",
-        query_core=queries.multiclass_auc_queries,
+        query_core=queries.multiclass_auc.core,
         graded=True,
         signed=True,
     ),
     Metric(
         queries.multiclass_precision,
         "precision averaged over the classes",
-        query_core=queries.multiclass_precision_queries,
+        query_core=queries.multiclass_precision.core,
         graded=True,
         signed=True,
     ),
@@ -246,3 +223,77 @@ def is_graded(y_true: Any, pos_label: Any) -> bool:
     low, high = labels.min(), labels.max()
     between = np.count_nonzero((labels > low) & (labels < high)) > 0
     return bool(between or (low > 0 and low != high))
+
+
+# -- scorers of scikit-learn -------------------------------------------------------------------------
+
+
+def get_scorer(name: str, **parameters: Any) -> Any:
+    """Make a scorer of a metric.
+
+    Scorers of metrics that know queries ask for `qid` through metadata routing: enable it with
+    ``sklearn.set_config(enable_metadata_routing=True)`` and hand `qid` to ``fit`` of the search.
+    Those that are lower for better rankings change their sign, as scikit-learn expects.
+
+    Parameters
+    ----------
+    name : str
+        Name of a metric, a key of `SCORERS`.
+    **parameters
+        Parameters of the metric, such as ``k=100``.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(random_state=0)
+    >>> model = LogisticRegression().fit(X, y)
+    >>> round(get_scorer("precision_at_k", k=10)(model, X, y), 2)
+    1.0
+    """
+    from sklearn import config_context
+    from sklearn.metrics import make_scorer  # slow to import, and only needed here
+
+    if name == "preference_auc":
+        return make_scorer(roc.preference_auc, response_method=RESPONSES, **parameters)
+    if name not in METRICS:
+        raise ValueError(f"Unknown metric {name!r}. Known: {', '.join(SCORERS)}.")
+    metric = METRICS[name]
+    metric.parameters(parameters)  # raises where one is unknown
+    scorer = make_scorer(
+        metric.function,
+        response_method=RESPONSES,
+        greater_is_better=metric.greater_is_better,
+        **parameters,
+    )
+    if metric.takes_queries:
+        with config_context(enable_metadata_routing=True):
+            scorer = scorer.set_score_request(qid=True)
+    return scorer
+
+
+class _Scorers(Mapping[str, Any]):
+    """Scorers by name, each made when it is asked for.
+
+    Libraries that extend scikit-learn's metadata routing when they are imported (imbalanced-learn) break
+    routed scorers that were made before; one made on demand knows what is there.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in list(self):
+            raise KeyError(name)
+        return get_scorer(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*METRICS, "preference_auc"])
+
+    def __len__(self) -> int:
+        return len(METRICS) + 1
+
+
+SCORERS: Mapping[str, Any] = _Scorers()

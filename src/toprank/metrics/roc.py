@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.steps import Staircase, staircase
+from toprank.metrics.steps import Staircase, list_metric
 from toprank.validation import (
     check_choice,
     check_labels,
@@ -26,8 +25,8 @@ from toprank.validation import (
 __all__ = ["partial_auc", "preference_auc", "roc_auc", "two_way_partial_auc"]
 
 
-@fill_docstring
-def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+@list_metric
+def roc_auc(stairs: Staircase) -> float:
     """Area under the ROC curve.
 
     The mean over all pairs of a positive and a negative of 1 if the positive has the higher score,
@@ -48,24 +47,13 @@ def roc_auc(y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: A
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
-    return roc_auc_core(staircase(y_true, scores, sample_weight, pos_label))
-
-
-def roc_auc_core(stairs: Staircase) -> float:
-    """Return the area under the ROC curve of a ranked list."""
     area = _kernels.roc_area(*stairs.steps, 0.0, stairs.total_negatives, 0.0)
     return area / (stairs.total_positives * stairs.total_negatives)
 
 
-@fill_docstring
+@list_metric
 def partial_auc(
-    y_true: Any,
-    scores: Any,
-    *,
-    fpr: tuple[float, float] = (0.0, 0.1),
-    standardize: str | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.1), standardize: str | None = None
 ) -> float:
     """Area under the ROC curve for false positive rates in a range, divided by its width.
 
@@ -93,14 +81,6 @@ def partial_auc(
     >>> round(partial_auc(y, scores, fpr=(0, 0.5), standardize="mcclish"), 4)
     0.6667
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return partial_auc_core(stairs, fpr=fpr, standardize=standardize)
-
-
-def partial_auc_core(
-    stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.1), standardize: str | None = None
-) -> float:
-    """Return the partial area of a ranked list."""
     low, high = check_range(fpr)
     check_choice(standardize, "standardize", (None, "mcclish"))
     area = _clipped_area(stairs, low, high, 0.0)
@@ -110,15 +90,9 @@ def partial_auc_core(
     return (1 + (area - chance) / (1 - chance)) / 2
 
 
-@fill_docstring
+@list_metric
 def two_way_partial_auc(
-    y_true: Any,
-    scores: Any,
-    *,
-    fpr: tuple[float, float] = (0.0, 0.3),
-    min_tpr: float = 0.5,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.3), min_tpr: float = 0.5
 ) -> float:
     """Area under the ROC curve within a range of false positive rates and above a minimum recall.
 
@@ -146,14 +120,6 @@ def two_way_partial_auc(
     >>> two_way_partial_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], fpr=(0, 1), min_tpr=0.5)
     0.5
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return two_way_partial_auc_core(stairs, fpr=fpr, min_tpr=min_tpr)
-
-
-def two_way_partial_auc_core(
-    stairs: Staircase, *, fpr: tuple[float, float] = (0.0, 0.3), min_tpr: float = 0.5
-) -> float:
-    """Return the two-way partial area of a ranked list."""
     low, high = check_range(fpr)
     floor = check_share(min_tpr, "min_tpr", zero=True)
     return _clipped_area(stairs, low, high, floor) / (1 - floor)

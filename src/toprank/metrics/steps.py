@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from inspect import signature
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from toprank.docstrings import fill_docstring
 from toprank.ranking import RankedList
 from toprank.validation import binary_rows
 
-__all__ = ["CumulativeCounts", "Staircase", "staircase"]
+__all__ = ["CumulativeCounts", "Staircase", "list_metric", "staircase"]
 
 ROUNDING = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
 
@@ -89,6 +92,43 @@ def staircase(
     """Check raw arrays and rank them once."""
     rows = binary_rows(y_true, scores, sample_weight, pos_label)
     return Staircase.of(RankedList.of(rows.positive, rows.scores, rows.weight))
+
+
+class PublicMetric(Protocol):
+    """A metric of labels and scores; its `core` takes what is ranked already."""
+
+    __name__: str
+    core: Callable[..., Any]
+
+    def __call__(self, y_true: Any, scores: Any, **options: Any) -> Any: ...
+
+
+def list_metric(core: Callable[..., float]) -> PublicMetric:
+    """Turn a function of a `Staircase` into a metric of labels and scores."""
+
+    @wraps(core)
+    def metric(
+        y_true: Any,
+        scores: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        **parameters: Any,
+    ) -> float:
+        return core(staircase(y_true, scores, sample_weight, pos_label), **parameters)
+
+    return publish(metric, core)
+
+
+def publish(metric: Callable[..., Any], core: Callable[..., Any]) -> PublicMetric:
+    """Show the parameters of `core` in the signature of the metric that calls it; fill its docstring."""
+    own = signature(metric, follow_wrapped=False)
+    y_true, scores, *options, _ = own.parameters.values()
+    _, *parameters = signature(core).parameters.values()
+    public = cast(Any, fill_docstring(metric))
+    public.__signature__ = own.replace(parameters=[y_true, scores, *parameters, *options])
+    public.core = core
+    return public
 
 
 @dataclass(frozen=True)

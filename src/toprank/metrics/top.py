@@ -6,25 +6,20 @@ takes the expected share of each class unless told otherwise.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.queries import QueryTable, mean_over_queries
-from toprank.metrics.steps import ROUNDING, Staircase, staircase
-from toprank.validation import check_choice, check_length, check_share, graded_rows
+from toprank.metrics.queries import QueryTable, query_metric
+from toprank.metrics.steps import ROUNDING, Staircase, list_metric
+from toprank.validation import check_choice, check_length, check_share
 
 __all__ = ["hit_rate", "list_length_for_recall", "local_auc", "pos_at_top", "precision_at_k"]
 
 TIES = ("split", "group")
 
 
-@fill_docstring
-def pos_at_top(
-    y_true: Any, scores: Any, *, sample_weight: Any = None, pos_label: Any = None
-) -> float:
+@list_metric
+def pos_at_top(stairs: Staircase) -> float:
     """Share of the positives that are scored strictly above every negative.
 
     Parameters
@@ -42,26 +37,20 @@ def pos_at_top(
     >>> pos_at_top([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
-    return pos_at_top_core(staircase(y_true, scores, sample_weight, pos_label))
-
-
-def pos_at_top_core(stairs: Staircase) -> float:
-    """Return the share of positives of a ranked list above its first negative."""
     caught = stairs.positives_caught[stairs.negatives_flagged == 0]
     return float(caught.max(initial=0.0)) / stairs.total_positives
 
 
-@fill_docstring
-def precision_at_k(
-    y_true: Any,
-    scores: Any,
-    *,
-    k: float | None = None,
-    qid: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
+    """Return the precision of the first k rows of a ranked list."""
+    size = stairs.total_positives if k is None else check_length(k)
+    if size > stairs.total * (1 + 1e-12):
+        raise ValueError(f"k is out of range: k={k!r}, but there are only {stairs.total:g} rows.")
+    return _kernels.list_point(*stairs.steps, size, False)[0] / size
+
+
+@query_metric(without=precision_at_k_core)
+def precision_at_k(table: QueryTable, *, k: float | None = None) -> np.ndarray:
     """Share of positives among the k highest rows.
 
     Ties at the cut count by their expected value over the orders of the tied rows.
@@ -91,37 +80,12 @@ def precision_at_k(
     >>> precision_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=1)
     1.0
     """
-    if qid is None:
-        stairs = staircase(y_true, scores, sample_weight, pos_label)
-        value = precision_at_k_core(stairs, k=k)
-        return (value, 0) if return_skipped else value
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(precision_at_k_queries(table, k=k), return_skipped)
-
-
-def precision_at_k_core(stairs: Staircase, *, k: float | None = None) -> float:
-    """Return the precision of the first k rows of a ranked list."""
-    size = stairs.total_positives if k is None else check_length(k)
-    if size > stairs.total * (1 + 1e-12):
-        raise ValueError(f"k is out of range: k={k!r}, but there are only {stairs.total:g} rows.")
-    return _kernels.list_point(*stairs.steps, size, False)[0] / size
-
-
-def precision_at_k_queries(table: QueryTable, *, k: float | None = None) -> Any:
-    """Return the precision of the first k rows of each query."""
     size = 0.0 if k is None else check_length(k)
     return _kernels.query_values(*table.steps, _kernels.PRECISION, size)
 
 
-@fill_docstring
-def hit_rate(
-    y_true: Any,
-    scores: Any,
-    *,
-    top: float = 0.1,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
+@list_metric
+def hit_rate(stairs: Staircase, *, top: float = 0.1) -> float:
     """Share of positives among the highest rows, where the list is a share of all rows.
 
     Parameters
@@ -142,25 +106,12 @@ def hit_rate(
     >>> hit_rate([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], top=0.25)
     1.0
     """
-    return hit_rate_core(staircase(y_true, scores, sample_weight, pos_label), top=top)
-
-
-def hit_rate_core(stairs: Staircase, *, top: float = 0.1) -> float:
-    """Return the precision of the first share of a ranked list."""
     size = check_share(top, "top") * stairs.total
     return _kernels.list_point(*stairs.steps, size, False)[0] / size
 
 
-@fill_docstring
-def local_auc(
-    y_true: Any,
-    scores: Any,
-    *,
-    top: float = 0.2,
-    ties: str = "split",
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
+@list_metric
+def local_auc(stairs: Staircase, *, top: float = 0.2, ties: str = "split") -> float:
     """Local area under the ROC curve for the best share u of the rows.
 
     With (FPR, TPR) the point of the ROC curve where the list holds the share u of all rows:
@@ -187,12 +138,6 @@ def local_auc(
     >>> local_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], top=0.5)
     0.5
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return local_auc_core(stairs, top=top, ties=ties)
-
-
-def local_auc_core(stairs: Staircase, *, top: float = 0.2, ties: str = "split") -> float:
-    """Return the local area of a ranked list."""
     size = check_share(top, "top") * stairs.total
     whole = check_choice(ties, "ties", TIES) == "group"
     found, passed, area = _kernels.list_point(*stairs.steps, size, whole)
@@ -201,15 +146,9 @@ def local_auc_core(stairs: Staircase, *, top: float = 0.2, ties: str = "split") 
     )
 
 
-@fill_docstring
+@list_metric
 def list_length_for_recall(
-    y_true: Any,
-    scores: Any,
-    *,
-    recall: float = 0.8,
-    as_share: bool = False,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
 ) -> float:
     """Length of the shortest list that catches at least a share of the positives.
 
@@ -234,14 +173,6 @@ def list_length_for_recall(
     >>> list_length_for_recall([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], recall=0.8)
     3.0
     """
-    stairs = staircase(y_true, scores, sample_weight, pos_label)
-    return list_length_for_recall_core(stairs, recall=recall, as_share=as_share)
-
-
-def list_length_for_recall_core(
-    stairs: Staircase, *, recall: float = 0.8, as_share: bool = False
-) -> float:
-    """Return the length of the shortest list with a recall."""
     needed = check_share(recall, "recall") * stairs.total_positives * (1 - ROUNDING)
     last = int(np.argmax(stairs.positives_caught >= needed))
     length = float(stairs.positives_caught[last] + stairs.negatives_flagged[last])
