@@ -79,7 +79,7 @@ def kendall_distance(first: np.ndarray, second: np.ndarray) -> float:
     n_levels = min(len(np.unique(first)), len(np.unique(second)))
     score = 0.0
     if n_levels > 1:
-        tau = kendalltau(first, second, variant="c", method="asymptotic").statistic
+        tau = kendalltau(first, second, variant="c").statistic
         score = np.round(tau * n**2 * (n_levels - 1) / n_levels / 2)
     _, sizes = np.unique(first + 1j * second, return_counts=True)
     tied_in_both = (sizes * (sizes - 1) / 2).sum()
