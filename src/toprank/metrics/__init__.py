@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from toprank.metrics.display import RankingCurveDisplay, ranking_curve
 from toprank.metrics.intervals import Comparison, Interval, compare, evaluate, interval
-from toprank.metrics.precision import (
+from toprank.metrics.lists import (
     average_precision,
+    hit_rate,
+    list_length_for_recall,
+    local_auc,
     mean_precision,
+    partial_auc,
+    pos_at_top,
+    precision_at_k,
     precision_at_recall,
+    preference_auc,
     recall_at_precision,
     recall_precision_area,
+    roc_auc,
+    two_way_partial_auc,
 )
 from toprank.metrics.queries import (
     mean_average_precision,
@@ -24,15 +33,7 @@ from toprank.metrics.queries import (
     per_class_auc,
 )
 from toprank.metrics.registry import METRICS, SCORERS, find_metric, get_scorer
-from toprank.metrics.roc import partial_auc, preference_auc, roc_auc, two_way_partial_auc
 from toprank.metrics.stability import instability
-from toprank.metrics.top import (
-    hit_rate,
-    list_length_for_recall,
-    local_auc,
-    pos_at_top,
-    precision_at_k,
-)
 
 __all__ = [
     "METRICS",

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from toprank.metrics.queries import QueryTable, mean_over_queries
-from toprank.metrics.steps import Staircase
+from toprank.metrics.steps import Job, Staircase
 from toprank.parallel import ThreadPool
 from toprank.ranking import RankedList
 from toprank.validation import BinaryRows, GradedRows
@@ -40,7 +40,6 @@ ROWS_PER_PLACE = 10  # drawing the count of a place takes about as long as drawi
 ROWS_PER_PLACE_LONG = 3  # or so many of a list that is too long for the caches
 LONG_LIST = 500_000
 
-Job = tuple[Callable[..., Any], dict[str, Any]]
 Reader = Callable[[int], Sequence[float] | np.ndarray]
 
 
@@ -244,7 +243,6 @@ class CustomSample:
     scores: np.ndarray
     weight: np.ndarray | None
     qid: np.ndarray | None
-    fixed: dict[str, Any]
 
     def value(self, job: Job) -> float:
         """Return the value of the function on the rows as they are."""
@@ -281,8 +279,7 @@ class CustomSample:
         function, parameters = job
         given = {"sample_weight": None if self.weight is None else self.weight[rows], "qid": qid}
         given = {name: value for name, value in given.items() if value is not None}
-        value = function(self.labels[rows], self.scores[rows], **given, **self.fixed, **parameters)
-        return float(value)
+        return float(function(self.labels[rows], self.scores[rows], **given, **parameters))
 
 
 def _draw(*arguments: Any) -> np.ndarray:

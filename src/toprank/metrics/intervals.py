@@ -17,9 +17,9 @@ import numpy as np
 from toprank.docstrings import fill_docstring
 from toprank.formatting import to_jsonable, to_python
 from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
+from toprank.metrics.lists import roc_auc
 from toprank.metrics.queries import mean_over_queries
 from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
-from toprank.metrics.roc import roc_auc
 from toprank.validation import binary_rows, check_choice, graded_rows
 
 __all__ = [
@@ -107,9 +107,8 @@ class Comparison(_Result):
         Two-sided, for the hypothesis of no difference.
     value_a, value_b : float
         The metric of each.
-    level : float
-        Confidence level, such as 0.95.
-    method : {"bootstrap", "delong"}
+    level, method
+        As in `Interval`.
     """
 
     difference: float
@@ -181,7 +180,7 @@ def interval(
     """
     check_level(level)
     sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters)
-    if _choose_method(method, sample, job[0]) == "delong":
+    if _use_delong(method, sample, job[0]):
         return delong_interval(sample, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     values = resampling.draw(sample, [job])[0]
@@ -240,7 +239,7 @@ def compare(
     data = (sample_weight, pos_label, qid, parameters)
     sample_a, job = prepare(metric, y_true, scores_a, *data)
     sample_b, _ = prepare(metric, y_true, scores_b, *data)
-    if _choose_method(method, sample_a, job[0]) == "delong":
+    if _use_delong(method, sample_a, job[0]):
         return _compare_delong(sample_a, sample_b, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     value_a, value_b = sample_a.value(job), sample_b.value(job)
@@ -345,7 +344,9 @@ def _add_bootstrap(
 ) -> None:
     """Fill in the intervals that are missing; every resample is drawn once for all metrics."""
     waiting = [name for name in jobs if entries[name]["method"] is None]
-    drawn = resampling.draw(sample, [jobs[name] for name in waiting]) if waiting else []
+    if not waiting:
+        return
+    drawn = resampling.draw(sample, [jobs[name] for name in waiting])
     for name, values in zip(waiting, drawn, strict=True):
         low, high = percentiles(values, resampling.level)
         entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
@@ -589,11 +590,10 @@ def has_delong(sample: ListSample) -> bool:
     return min(n_positives, len(sample.rows.positive) - n_positives) > 1
 
 
-def _choose_method(method: str, sample: Any, core: Callable[..., Any]) -> str:
-    """Resolve `method` for a metric."""
+def _use_delong(method: str, sample: Any, core: Callable[..., Any]) -> bool:
+    """Check `method` and return whether it is DeLong's for a metric."""
     check_choice(method, "method", METHODS)
     if method == "delong" and core is not roc_auc.core:
         raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
-    if method != "auto":
-        return method
-    return "delong" if core is roc_auc.core and has_delong(sample) else "bootstrap"
+    auto = method == "auto" and core is roc_auc.core and has_delong(sample)
+    return method == "delong" or auto

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from toprank.metrics import _kernels
-from toprank.metrics.steps import PublicMetric, Staircase, publish, staircase
+from toprank.metrics.steps import Metric, PublicMetric, Staircase, publish, staircase
 from toprank.ranking import RankedQueries
 from toprank.validation import GradedRows, check_choice, check_length, check_range, graded_rows
 
@@ -38,18 +38,9 @@ AVERAGES = ("micro", "macro")
 
 @dataclass(frozen=True)
 class QueryTable:
-    """Rows of every query, highest score first, with graded labels as codes of `levels`.
+    """Rows of every query, highest score first, with graded labels as codes of the ascending `levels`.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_queries + 1,)
-        Query `q` is the stretch `starts[q]:starts[q + 1]` of the row arrays.
-    scores, weight, codes : ndarray of shape (n_rows,)
-        Score, weight and index into `levels` of each row in ranked order.
-    levels : ndarray of shape (n_levels,)
-        The distinct labels, ascending.
-    order : ndarray of shape (n_rows,)
-        Index of each row in the arrays that were ranked.
+    Query `q` is the stretch `starts[q]:starts[q + 1]` of the rows; `order` are their indices before ranking.
     """
 
     starts: np.ndarray
@@ -65,14 +56,8 @@ class QueryTable:
         ranked = RankedQueries.of(rows.scores, rows.qid)
         levels, codes = np.unique(rows.relevance, return_inverse=True)
         weight = np.ones(len(codes)) if rows.weight is None else rows.weight[ranked.order]
-        return cls(
-            starts=ranked.starts,
-            scores=ranked.scores.astype(np.float64),
-            weight=weight,
-            codes=codes[ranked.order].astype(np.int64),
-            levels=levels,
-            order=ranked.order,
-        )
+        scores, codes = ranked.scores.astype(np.float64), codes[ranked.order].astype(np.int64)
+        return cls(ranked.starts, scores, weight, codes, levels, ranked.order)
 
     @property
     def n_queries(self) -> int:
@@ -112,14 +97,16 @@ def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
 
 
 def query_metric(
+    summary: str,
     *,
-    needs_queries: bool = False,
+    graded: bool = False,
     signed: bool = False,
-    without: Callable[..., float] | None = None,
+    list_core: Callable[..., float] | None = None,
 ) -> Callable[[Callable[..., np.ndarray]], PublicMetric]:
     """Turn a function of a `QueryTable`, one value per query, into the mean over the queries of raw rows.
 
-    `without` is the function of the `Staircase` of all rows, where it is to take over without queries.
+    `list_core` computes it on the `Staircase` of two classes. Without queries a graded metric takes all rows
+    as one of them; another one is its `list_core`, or needs queries.
     """
 
     def decorate(core: Callable[..., np.ndarray]) -> PublicMetric:
@@ -134,16 +121,16 @@ def query_metric(
             return_skipped: bool = False,
             **parameters: Any,
         ) -> Any:
-            if qid is None and needs_queries:
-                raise TypeError(f"{core.__name__} is a mean over queries: pass qid.")
-            if qid is None and without is not None:
+            if qid is None and not graded:
+                if list_core is None:
+                    raise TypeError(f"{core.__name__} is a mean over queries: pass qid.")
                 stairs = staircase(y_true, scores, sample_weight, pos_label)
-                value = without(stairs, **parameters)
+                value = list_core(stairs, **parameters)
                 return (value, 0) if return_skipped else value
             rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=signed)
             return mean_over_queries(core(QueryTable.of(rows), **parameters), return_skipped)
 
-        return publish(metric, core)
+        return publish(Metric(metric, summary, list_core, core, graded, signed), core)
 
     return decorate
 
@@ -151,7 +138,13 @@ def query_metric(
 # -- gain, average precision and reciprocal rank ---------------------------------------------------
 
 
-@query_metric()
+def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
+    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
+    check_choice(gain, "gain", GAINS)
+    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
+
+
+@query_metric("normalised discounted cumulative gain", graded=True, list_core=ndcg_core)
 def ndcg(table: QueryTable, *, k: float | None = None, gain: str = "exponential") -> np.ndarray:
     """Normalised discounted cumulative gain.
 
@@ -201,13 +194,7 @@ def ndcg(table: QueryTable, *, k: float | None = None, gain: str = "exponential"
     return _kernels.query_gain(*table.ranked_rows, gains, size)
 
 
-def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
-    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
-    check_choice(gain, "gain", GAINS)
-    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
-
-
-@query_metric(needs_queries=True)
+@query_metric("mean over queries of average precision")
 def mean_average_precision(table: QueryTable) -> np.ndarray:
     """Mean over the queries of the average precision of each.
 
@@ -238,7 +225,7 @@ def mean_average_precision(table: QueryTable) -> np.ndarray:
     return _kernels.query_values(*table.steps, _kernels.AVERAGE_PRECISION, 0.0)
 
 
-@query_metric(needs_queries=True)
+@query_metric("mean over queries of 1 / rank of the first positive")
 def mean_reciprocal_rank(table: QueryTable) -> np.ndarray:
     """Mean over the queries of 1 over the rank of the first positive.
 
@@ -265,7 +252,7 @@ def mean_reciprocal_rank(table: QueryTable) -> np.ndarray:
 # -- several classes -------------------------------------------------------------------------------
 
 
-@query_metric(signed=True)
+@query_metric("AUC averaged over the classes", graded=True, signed=True)
 def multiclass_auc(
     table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
 ) -> np.ndarray:
@@ -362,7 +349,7 @@ def _level_areas(table: QueryTable, kind: str, fpr: tuple[float, float]) -> np.n
     return _kernels.query_level_areas(*table.ranked_rows, len(table.levels), ordered, low, high)
 
 
-@query_metric(signed=True)
+@query_metric("precision averaged over the classes", graded=True, signed=True)
 def multiclass_precision(table: QueryTable, *, average: str = "micro") -> np.ndarray:
     """Precision averaged over classes when each class claims as many ranks as it has rows.
 

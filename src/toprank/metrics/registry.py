@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from toprank.metrics import precision, queries, roc, top
+from toprank.metrics import lists, queries
 from toprank.metrics.bootstrap import CustomSample, Job, ListSample, TableSample
-from toprank.metrics.steps import PublicMetric
+from toprank.metrics.steps import Metric
 from toprank.validation import (
     binary_rows,
     check_labels,
@@ -27,126 +25,25 @@ RESPONSES = ("decision_function", "predict_proba")
 Sample = ListSample | TableSample | CustomSample
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric and the functions that compute it on a list that is already ranked.
-
-    Attributes
-    ----------
-    function : callable
-        The public function of raw arrays.
-    summary : str
-    list_core : callable or None
-        Computes it on the `Staircase` of one list of two classes.
-    query_core : callable or None
-        Computes it for each query of a `QueryTable`.
-    graded : bool
-        Whether `query_core` also takes a single list with more than two labels.
-    signed : bool
-        Whether labels may be any numbers.
-    greater_is_better : bool
-    """
-
-    function: Callable[..., Any]
-    summary: str
-    list_core: Callable[..., Any] | None = None
-    query_core: Callable[..., Any] | None = None
-    graded: bool = False
-    signed: bool = False
-    greater_is_better: bool = True
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
-
-    @property
-    def takes_queries(self) -> bool:
-        return self.query_core is not None
-
-    def list_job(self, **given: Any) -> Job:
-        """Return what a `ListSample` runs: the function of one list, and all its parameters."""
-        assert self.list_core is not None
-        return self.list_core, self.parameters(given)
-
-    def query_job(self, **given: Any) -> Job:
-        """Return what a `TableSample` runs: the function of all queries, and all its parameters."""
-        assert self.query_core is not None
-        return self.query_core, self.parameters(given)
-
-    def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Parameters of the metric with their defaults; unknown ones raise."""
-        core = self.list_core or self.query_core
-        assert core is not None
-        known = {
-            name: parameter.default
-            for name, parameter in inspect.signature(core).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        }
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            choices = ", ".join(known) or "none"
-            raise TypeError(f"{self.name} has no parameter {unknown[0]!r} (it has: {choices}).")
-        return {**known, **given}
-
-
-def _of_list(metric: PublicMetric, summary: str, greater_is_better: bool = True) -> Metric:
-    """Register a metric of one list of two classes."""
-    return Metric(metric, summary, metric.core, greater_is_better=greater_is_better)
-
-
-_ALL = (
-    _of_list(roc.roc_auc, "area under the ROC curve"),
-    _of_list(precision.average_precision, "mean precision at the ranks of the positives"),
-    _of_list(precision.recall_precision_area, "exact area under the recall-precision curve"),
-    _of_list(top.pos_at_top, "share of positives above every negative"),
-    Metric(
-        top.precision_at_k,
-        "share of positives among the first k rows",
-        top.precision_at_k_core,
-        top.precision_at_k.core,
-    ),
-    _of_list(top.hit_rate, "share of positives among the first share of rows"),
-    _of_list(roc.partial_auc, "area under the ROC curve over a range of false positive rates"),
-    _of_list(
-        roc.two_way_partial_auc,
-        "area under the ROC curve over a range of false positive rates and above a recall",
-    ),
-    _of_list(top.local_auc, "area under the ROC curve of the best share of rows"),
-    _of_list(precision.mean_precision, "mean precision over all list lengths"),
-    _of_list(precision.precision_at_recall, "best precision at a recall"),
-    _of_list(precision.recall_at_precision, "best recall at a precision"),
-    _of_list(top.list_length_for_recall, "rows to check for a recall", greater_is_better=False),
-    Metric(
-        queries.ndcg,
-        "normalised discounted cumulative gain",
-        queries.ndcg_core,
-        queries.ndcg.core,
-        graded=True,
-    ),
-    Metric(
-        queries.mean_average_precision,
-        "mean over queries of average precision",
-        query_core=queries.mean_average_precision.core,
-    ),
-    Metric(
-        queries.mean_reciprocal_rank,
-        "mean over queries of 1 / rank of the first positive",
-        query_core=queries.mean_reciprocal_rank.core,
-    ),
-    Metric(
-        queries.multiclass_auc,
-        "AUC averaged over the classes",
-        query_core=queries.multiclass_auc.core,
-        graded=True,
-        signed=True,
-    ),
-    Metric(
-        queries.multiclass_precision,
-        "precision averaged over the classes",
-        query_core=queries.multiclass_precision.core,
-        graded=True,
-        signed=True,
-    ),
+_ALL: tuple[Metric, ...] = (
+    lists.roc_auc.entry,
+    lists.average_precision.entry,
+    lists.recall_precision_area.entry,
+    lists.pos_at_top.entry,
+    lists.precision_at_k.entry,
+    lists.hit_rate.entry,
+    lists.partial_auc.entry,
+    lists.two_way_partial_auc.entry,
+    lists.local_auc.entry,
+    lists.mean_precision.entry,
+    lists.precision_at_recall.entry,
+    lists.recall_at_precision.entry,
+    lists.list_length_for_recall.entry,
+    queries.ndcg.entry,
+    queries.mean_average_precision.entry,
+    queries.mean_reciprocal_rank.entry,
+    queries.multiclass_auc.entry,
+    queries.multiclass_precision.entry,
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
@@ -177,8 +74,13 @@ def prepare(
     known = find_metric(metric)
     if known is None:
         assert callable(metric)
-        sample = custom_sample(y_true, scores, sample_weight, pos_label, qid)
-        return sample, (metric, dict(parameters))
+        labels, values = check_labels(y_true), np.asarray(scores)
+        check_lengths(y_true=labels, scores=values, sample_weight=sample_weight, qid=qid)
+        check_weight(sample_weight, len(labels))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        checked_qid = None if qid is None else check_queries(qid)
+        fixed = {} if pos_label is None else {"pos_label": pos_label}
+        return CustomSample(labels, values, weight, checked_qid), (metric, fixed | parameters)
     if takes_list(known, y_true, pos_label, qid):
         if qid is not None:
             raise ValueError(f"{known.name} ranks all rows as one list: it takes no qid.")
@@ -189,21 +91,6 @@ def prepare(
     job = known.query_job(**parameters)
     rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=known.signed)
     return TableSample(rows), job
-
-
-def custom_sample(
-    y_true: Any, scores: Any, sample_weight: Any, pos_label: Any, qid: Any
-) -> CustomSample:
-    """Check the rows for a function that is not in the registry."""
-    labels, values = check_labels(y_true), np.asarray(scores)
-    check_lengths(y_true=labels, scores=values, sample_weight=sample_weight, qid=qid)
-    weight = None
-    if sample_weight is not None:
-        check_weight(sample_weight, len(labels))
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    checked = None if qid is None else check_queries(qid)
-    fixed = {} if pos_label is None else {"pos_label": pos_label}
-    return CustomSample(labels, values, weight, checked, fixed)
 
 
 def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:
@@ -260,7 +147,7 @@ def get_scorer(name: str, **parameters: Any) -> Any:
     from sklearn.metrics import make_scorer  # slow to import, and only needed here
 
     if name == "preference_auc":
-        return make_scorer(roc.preference_auc, response_method=RESPONSES, **parameters)
+        return make_scorer(lists.preference_auc, response_method=RESPONSES, **parameters)
     if name not in METRICS:
         raise ValueError(f"Unknown metric {name!r}. Known: {', '.join(SCORERS)}.")
     metric = METRICS[name]
