@@ -8,7 +8,7 @@ not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,11 +47,6 @@ def affordable_resamples(n_resamples: int, cost: float, most: float = 1e8) -> in
     """Return how many resamples of `cost` draws each fit into `most` draws, but at least 200.
 
     Never more than were asked for. Long lists vary less, so fewer resamples do.
-
-    Examples
-    --------
-    >>> affordable_resamples(1000, 1e3), affordable_resamples(1000, 1e7), affordable_resamples(50, 1e7)
-    (1000, 200, 50)
     """
     return int(min(n_resamples, max(FEWEST_RESAMPLES, most // max(cost, 1.0))))
 
@@ -218,7 +213,7 @@ class TableSample:
         def read(resample: int) -> list[float]:
             with np.errstate(over="ignore"):
                 weight = _draw_rows(seed, resample, by_level, bounds, table.weight)
-            redrawn = table.reweighted(weight)
+            redrawn = replace(table, weight=weight)
             return [float(core(redrawn, **parameters)[0]) for core, parameters in jobs]
 
         return run_resamples(read, n_resamples, n_jobs).T

@@ -60,16 +60,8 @@ class Resampling:
         return sample.distribution(jobs, self.n_resamples, self.seed, self.n_jobs, paired=paired)
 
 
-class _Result:
-    """A frozen record that can be turned into a dict."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return a plain dict of the fields."""
-        return asdict(self)  # type: ignore[call-overload]
-
-
 @dataclass(frozen=True)
-class Interval(_Result):
+class Interval:
     """A value with its confidence interval; unpacks as ``value, low, high``.
 
     Attributes
@@ -85,6 +77,7 @@ class Interval(_Result):
     high: float
     level: float
     method: str
+    as_dict = asdict
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.value, self.low, self.high))
@@ -94,7 +87,7 @@ class Interval(_Result):
 
 
 @dataclass(frozen=True)
-class Comparison(_Result):
+class Comparison:
     """Difference of a metric between two lists of scores of the same rows, a minus b.
 
     Unpacks as ``difference, low, high``.
@@ -119,6 +112,7 @@ class Comparison(_Result):
     value_b: float
     level: float
     method: str
+    as_dict = asdict
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.difference, self.low, self.high))
@@ -400,13 +394,6 @@ def bootstrap_interval(
 
     The p-value is twice the smaller share of resamples on either side of zero, with the data itself
     counted as one more resample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> value, low, high, p = bootstrap_interval(0.5, np.linspace(0.01, 1, 99))
-    >>> round(low, 3), round(high, 3), p
-    (0.035, 0.975, 0.02)
     """
     low, high = percentiles(resampled, level)
     tail = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
@@ -485,13 +472,7 @@ def holm(p_values: Any) -> np.ndarray:
 
 
 def verdict(difference: float, p_value: float, level: float = 0.95) -> str:
-    """Say "better", "worse" or "cannot tell".
-
-    Examples
-    --------
-    >>> verdict(0.02, 0.01), verdict(-0.02, 0.01), verdict(0.02, 0.2)
-    ('better', 'worse', 'cannot tell')
-    """
+    """Say "better", "worse" or "cannot tell"."""
     if not p_value <= 1 - level or difference == 0:
         return "cannot tell"
     return "better" if difference > 0 else "worse"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any
 
@@ -60,10 +60,6 @@ class QueryTable:
         return cls(ranked.starts, scores, weight, codes, levels, ranked.order)
 
     @property
-    def n_queries(self) -> int:
-        return len(self.starts) - 1
-
-    @property
     def ranked_rows(self) -> tuple[np.ndarray, ...]:
         """The arrays that the compiled loops over graded rows take."""
         return self.starts, self.scores, self.codes, self.weight
@@ -78,10 +74,6 @@ class QueryTable:
         """The steps of all queries end to end; rows with a label above 0 are positive."""
         positive = (self.levels > 0)[self.codes]
         return _kernels.steps_of_queries(self.starts, self.scores, positive, self.weight)
-
-    def reweighted(self, weight: np.ndarray) -> QueryTable:
-        """Return the same ranking with other weights, given in ranked order."""
-        return replace(self, weight=weight)
 
 
 def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:

@@ -25,7 +25,7 @@ RESPONSES = ("decision_function", "predict_proba")
 Sample = ListSample | TableSample | CustomSample
 
 
-_ALL: tuple[Metric, ...] = (
+_ALL = (
     lists.roc_auc.entry,
     lists.average_precision.entry,
     lists.recall_precision_area.entry,

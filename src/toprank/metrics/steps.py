@@ -152,20 +152,9 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 class Metric:
     """A metric and the functions that compute it on a list that is already ranked.
 
-    Attributes
-    ----------
-    function : callable
-        The public function of raw arrays.
-    summary : str
-    list_core : callable or None
-        Computes it on the `Staircase` of one list of two classes.
-    query_core : callable or None
-        Computes it for each query of a `QueryTable`.
-    graded : bool
-        Whether `query_core` also takes a single list with more than two labels.
-    signed : bool
-        Whether labels may be any numbers.
-    greater_is_better : bool
+    The public `function` takes raw arrays, `list_core` the `Staircase` of one list of two classes, and
+    `query_core` a `QueryTable`, to return a value for each query. A `graded` one also takes a single list of
+    more than two labels, a `signed` one any numbers as labels.
     """
 
     function: Callable[..., Any]
@@ -179,6 +168,11 @@ class Metric:
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    def __reduce__(
+        self,
+    ) -> Any:  # the cores cannot be found by their names, which are those of the metrics
+        return getattr, (self.function, "entry")
 
     @property
     def takes_queries(self) -> bool:

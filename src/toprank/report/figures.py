@@ -32,9 +32,8 @@ Curve = dict[str, list[float]]
 MOST_MODELS = 8  # in one plot
 MOST_FEATURES_SHOWN = 15
 SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%"}
-LANDMARKS = {
-    base * 10**power for power in range(10) for base in (1, 2, 5)
-}  # list lengths in tables
+# List lengths in tables: 1, 2, 5, 10, ...
+LANDMARKS = {base * 10**power for power in range(10) for base in (1, 2, 5)}
 SERIES = 6  # colours before they come again
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
@@ -97,7 +96,7 @@ def _lists(report: Report) -> Figure:
             for place in sorted(map(lengths.index, LANDMARKS.intersection(lengths)))
         ],
         "traces": traces + marks,
-        "layout": _layout("Rows on the list", "", _log_axis(lengths[-1]), SHARE_AXIS)
+        "layout": _layout("Rows on the list", "", _log_axis(lengths[-1]))
         | {"hovermode": "x unified"},
         "height": 340,
     }
@@ -121,9 +120,7 @@ def _list_precision(report: Report) -> Figure:
             *_band_traces(lists["length"], precision["low"], precision["high"], 1),
             *_line_traces(curves, "%{y:.1%}"),
         ],
-        "layout": _layout(
-            "Rows on the list", "Precision", _log_axis(lists["length"][-1]), SHARE_AXIS
-        ),
+        "layout": _layout("Rows on the list", "Precision", _log_axis(lists["length"][-1])),
         "height": 360,
     }
 
@@ -150,7 +147,7 @@ def _recall_precision(report: Report) -> Figure:
             *_line_traces(curves, "recall %{x:.1%}: precision %{y:.1%}"),
             _chance_trace([0, 1], [prevalence, prevalence]),
         ],
-        "layout": _layout("Recall", "Precision", SHARE_AXIS | {"range": [0, 1]}, SHARE_AXIS),
+        "layout": _layout("Recall", "Precision", SHARE_AXIS | {"range": [0, 1]}),
         "height": 360,
     }
 
@@ -174,9 +171,7 @@ def _roc(report: Report, limit: float) -> Figure:
             *_line_traces({name: _cut(curve, limit) for name, curve in curves.items()}, hover),
             _chance_trace([0, limit], [0, limit]),
         ],
-        "layout": _layout(
-            "False positive rate", "Recall", SHARE_AXIS | {"range": [0, limit]}, SHARE_AXIS
-        ),
+        "layout": _layout("False positive rate", "Recall", SHARE_AXIS | {"range": [0, limit]}),
         "height": 360,
     }
 
@@ -434,7 +429,9 @@ def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str
     }
 
 
-def _layout(x_title: str, y_title: str, x_axis: Figure, y_axis: Figure) -> dict[str, Any]:
+def _layout(
+    x_title: str, y_title: str, x_axis: Figure, y_axis: Figure = SHARE_AXIS
+) -> dict[str, Any]:
     """Return axes, margins and legend as every plot has them, with what is special to its axes."""
     axis = {"gridcolor": "grid", "zeroline": False, "fixedrange": True, "zerolinecolor": "muted"}
     title = {"font": {"size": 13}}

@@ -47,13 +47,7 @@ COLUMN_NAMES = {
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage; only exactly 0 and 1 are written as 0% and 100%.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0, 0.00004, 0.0123, 0.345, 0.9996, 1)]
-    ['0%', '<0.01%', '1.2%', '34%', '>99.9%', '100%']
-    """
+    """Write a share as a percentage; only exactly 0 and 1 are written as 0% and 100%."""
     if share <= 0 or share >= 1:
         return f"{100 * share:.0f}%"
     if share < 0.0001:
@@ -66,26 +60,14 @@ def percent(share: float) -> str:
 
 
 def count(number: float) -> str:
-    """Write a number of rows; one decimal where ties or weights leave a fraction.
-
-    Examples
-    --------
-    >>> count(12345.0), count(2.5)
-    ('12,345', '2.5')
-    """
+    """Write a number of rows; one decimal where ties or weights leave a fraction."""
     if abs(number - round(number)) < 1e-6 or abs(number) >= 1000:
         return f"{number:,.0f}".replace("-0", "0") if round(number) == 0 else f"{number:,.0f}"
     return f"{number:,.1f}"
 
 
 def amount(number: float) -> str:
-    """Write any number in about four significant digits.
-
-    Examples
-    --------
-    >>> amount(0.123456), amount(1234567.8), amount(0.0)
-    ('0.1235', '1,234,568', '0')
-    """
+    """Write any number in about four significant digits."""
     if number == 0 or not math.isfinite(number):
         return "0" if number == 0 else str(number)
     if abs(number) >= 1000:
@@ -94,37 +76,19 @@ def amount(number: float) -> str:
 
 
 def decimal(number: float | None) -> str:
-    """Write a metric with three decimals.
-
-    Examples
-    --------
-    >>> decimal(0.98765), decimal(None), decimal(1234.0)
-    ('0.988', 'n/a', '1,234')
-    """
+    """Write a metric with three decimals."""
     if number is None:
         return "n/a"
     return count(number) if abs(number) >= 100 else f"{number:.3f}"
 
 
 def signed(number: float | None) -> str:
-    """Write a difference with its sign.
-
-    Examples
-    --------
-    >>> signed(0.0123), signed(-0.2)
-    ('+0.012', '-0.200')
-    """
+    """Write a difference with its sign."""
     return "n/a" if number is None else f"{number:+.3f}"
 
 
 def money(number: float, currency: str = "") -> str:
-    """Write money without small change where it is large.
-
-    Examples
-    --------
-    >>> money(1234567.8, "$"), money(-12.5)
-    ('$1,234,568', '-12.50')
-    """
+    """Write money without small change where it is large."""
     digits = f"{abs(number):,.0f}" if abs(number) >= 1000 else f"{abs(number):,.2f}"
     digits = digits.removesuffix(".00")
     sign = "-" if number < 0 and digits.strip("0.,") else ""
@@ -132,13 +96,7 @@ def money(number: float, currency: str = "") -> str:
 
 
 def between(low: Any, high: Any, write: Callable[[Any], str]) -> str:
-    """Write an interval.
-
-    Examples
-    --------
-    >>> between(0.1, 0.25, percent)
-    '10% to 25%'
-    """
+    """Write an interval."""
     first, last = write(low), write(high)
     return first if first == last else f"{first} to {last}"
 
