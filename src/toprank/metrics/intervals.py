@@ -34,8 +34,6 @@ __all__ = [
     "verdict",
 ]
 
-METHODS = ("auto", "bootstrap", "delong")
-INTERVALS = ("all", "bootstrap", "delong", None)
 MetricLike = str | Callable[..., Any]
 
 
@@ -295,7 +293,7 @@ def evaluate(
     >>> report["roc_auc"]["value"], report["pos_at_top"]["value"]
     (0.75, 0.5)
     """
-    check_choice(intervals, "intervals", INTERVALS)
+    check_choice(intervals, "intervals", ("all", "bootstrap", "delong", None))
     bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
     resampling = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
     chosen = _choose_metrics(metrics, y_true, pos_label, qid)
@@ -363,7 +361,7 @@ def _choose_metrics(
         for metric in named:
             if metric is None:
                 raise TypeError("metrics must be names of metrics, see toprank.metrics.METRICS.")
-            if qid is None and metric.list_core is None and not metric.graded:
+            if qid is None and metric.needs_queries:
                 raise ValueError(f"{metric.name} is a mean over queries: pass qid.")
         return named  # type: ignore[return-value]
     graded = is_graded(y_true, pos_label)
@@ -573,7 +571,7 @@ def has_delong(sample: ListSample) -> bool:
 
 def _use_delong(method: str, sample: Any, core: Callable[..., Any]) -> bool:
     """Check `method` and return whether it is DeLong's for a metric."""
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", ("auto", "bootstrap", "delong"))
     if method == "delong" and core is not roc_auc.core:
         raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
     auto = method == "auto" and core is roc_auc.core and has_delong(sample)

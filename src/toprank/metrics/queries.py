@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 GAINS = ("exponential", "linear")
-KINDS = ("ordered", "one_vs_rest")
-AVERAGES = ("micro", "macro")
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,7 @@ def query_metric(
             if qid is None and not graded:
                 if list_core is None:
                     raise TypeError(f"{core.__name__} is a mean over queries: pass qid.")
-                stairs = staircase(y_true, scores, sample_weight, pos_label)
-                value = list_core(stairs, **parameters)
+                value = list_core(staircase(y_true, scores, sample_weight, pos_label), **parameters)
                 return (value, 0) if return_skipped else value
             rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=signed)
             return mean_over_queries(core(QueryTable.of(rows), **parameters), return_skipped)
@@ -336,7 +333,7 @@ def per_class_auc(
 
 def _level_areas(table: QueryTable, kind: str, fpr: tuple[float, float]) -> np.ndarray:
     """Return the area of each level (columns) in each query (rows)."""
-    ordered = check_choice(kind, "kind", KINDS) == "ordered"
+    ordered = check_choice(kind, "kind", ("ordered", "one_vs_rest")) == "ordered"
     low, high = check_range(fpr)
     return _kernels.query_level_areas(*table.ranked_rows, len(table.levels), ordered, low, high)
 
@@ -374,7 +371,7 @@ def multiclass_precision(table: QueryTable, *, average: str = "micro") -> np.nda
     >>> multiclass_precision([2, 1, 0, 0], [0.9, 0.2, 0.4, 0.1], average="macro")
     0.5
     """
-    check_choice(average, "average", AVERAGES)
+    check_choice(average, "average", ("micro", "macro"))
     sizes, hits = _kernels.query_level_hits(*table.ranked_rows, len(table.levels))
     present = sizes > 0
     if average == "micro":

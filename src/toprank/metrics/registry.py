@@ -24,30 +24,29 @@ __all__ = ["METRICS", "SCORERS", "Metric", "find_metric", "get_scorer"]
 RESPONSES = ("decision_function", "predict_proba")
 Sample = ListSample | TableSample | CustomSample
 
-
-_ALL = (
-    lists.roc_auc.entry,
-    lists.average_precision.entry,
-    lists.recall_precision_area.entry,
-    lists.pos_at_top.entry,
-    lists.precision_at_k.entry,
-    lists.hit_rate.entry,
-    lists.partial_auc.entry,
-    lists.two_way_partial_auc.entry,
-    lists.local_auc.entry,
-    lists.mean_precision.entry,
-    lists.precision_at_recall.entry,
-    lists.recall_at_precision.entry,
-    lists.list_length_for_recall.entry,
-    queries.ndcg.entry,
-    queries.mean_average_precision.entry,
-    queries.mean_reciprocal_rank.entry,
-    queries.multiclass_auc.entry,
-    queries.multiclass_precision.entry,
-)
-
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
-_BY_FUNCTION = {metric.function: metric for metric in _ALL}
+METRICS: dict[str, Metric] = {
+    metric.entry.name: metric.entry
+    for metric in (
+        lists.roc_auc,
+        lists.average_precision,
+        lists.recall_precision_area,
+        lists.pos_at_top,
+        lists.precision_at_k,
+        lists.hit_rate,
+        lists.partial_auc,
+        lists.two_way_partial_auc,
+        lists.local_auc,
+        lists.mean_precision,
+        lists.precision_at_recall,
+        lists.recall_at_precision,
+        lists.list_length_for_recall,
+        queries.ndcg,
+        queries.mean_average_precision,
+        queries.mean_reciprocal_rank,
+        queries.multiclass_auc,
+        queries.multiclass_precision,
+    )
+}
 
 
 def find_metric(metric: str | Callable[..., Any]) -> Metric | None:
@@ -58,7 +57,7 @@ def find_metric(metric: str | Callable[..., Any]) -> Metric | None:
         return METRICS[metric]
     if not callable(metric):
         raise TypeError(f"metric must be a name or a function, got {type(metric).__name__}.")
-    return _BY_FUNCTION.get(metric)
+    return next((known for known in METRICS.values() if known.function is metric), None)
 
 
 def prepare(
@@ -86,7 +85,7 @@ def prepare(
             raise ValueError(f"{known.name} ranks all rows as one list: it takes no qid.")
         job = known.list_job(**parameters)
         return ListSample(binary_rows(y_true, scores, sample_weight, pos_label)), job
-    if qid is None and not known.graded:
+    if qid is None and known.needs_queries:
         raise ValueError(f"{known.name} is a mean over queries: pass qid.")
     job = known.query_job(**parameters)
     rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=known.signed)

@@ -169,14 +169,16 @@ class Metric:
     def name(self) -> str:
         return self.function.__name__
 
-    def __reduce__(
-        self,
-    ) -> Any:  # the cores cannot be found by their names, which are those of the metrics
+    def __reduce__(self) -> Any:  # a core has the name of its metric, so pickle cannot find it
         return getattr, (self.function, "entry")
 
     @property
     def takes_queries(self) -> bool:
         return self.query_core is not None
+
+    @property
+    def needs_queries(self) -> bool:
+        return self.list_core is None and not self.graded
 
     def list_job(self, **given: Any) -> Job:
         """Return what a `ListSample` runs: the function of one list, and all its parameters."""
@@ -242,6 +244,8 @@ def publish(entry: Metric, core: Callable[..., Any]) -> PublicMetric:
     own = signature(public, follow_wrapped=False)
     y_true, scores, *options, _ = own.parameters.values()
     _, *parameters = signature(core).parameters.values()
+    if entry.needs_queries:
+        options = [o.replace(default=o.empty) if o.name == "qid" else o for o in options]
     public.__signature__ = own.replace(parameters=[y_true, scores, *parameters, *options])
     public.core, public.entry = core, entry
     return public
