@@ -240,11 +240,8 @@ def check_time(time: Any, n_rows: int | None = None, name: str = "time") -> np.n
     if pd.api.types.is_timedelta64_dtype(values.dtype):
         values = pd.Timestamp(0) + values
     if pd.api.types.is_numeric_dtype(values.dtype):
-        whole = pd.api.types.is_integer_dtype(values.dtype) or pd.api.types.is_bool_dtype(
-            values.dtype
-        )
         # differences of narrow whole numbers would wrap around
-        numbers = values.to_numpy(dtype=np.int64 if whole else np.float64)
+        numbers = values.to_numpy(dtype=np.int64 if values.dtype.kind in "iub" else np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError(f"{name} holds infinite values; every row needs its place in time")
         return numbers
@@ -297,7 +294,8 @@ def check_gap(gap: Any, time: np.ndarray) -> Any:
 
 def check_lengths(**columns: Any) -> None:
     """Check that every given column has as many rows as the first."""
-    sizes = {name: _length(column) for name, column in columns.items() if column is not None}
+    given = {name: column for name, column in columns.items() if column is not None}
+    sizes = {name: len(c if hasattr(c, "__len__") else np.asarray(c)) for name, c in given.items()}
     if len(set(sizes.values())) > 1:
         shown = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise ValueError(f"Numbers of rows differ: {shown}. Give one value per row to each.")
@@ -317,10 +315,8 @@ def check_range(fpr: Any) -> tuple[float, float]:
 def check_share(value: Any, name: str, *, zero: bool = False) -> float:
     """Return a share in (0, 1], or in [0, 1) where `zero`."""
     number = float(value) if isinstance(value, Real) else math.nan
-    if zero and not 0.0 <= number < 1.0:
-        raise ValueError(f"{name} must lie in [0, 1), got {value!r}.")
-    if not zero and not 0.0 < number <= 1.0:
-        raise ValueError(f"{name} must lie in (0, 1], got {value!r}.")
+    if not (0.0 <= number < 1.0 if zero else 0.0 < number <= 1.0):
+        raise ValueError(f"{name} must lie in {'[0, 1)' if zero else '(0, 1]'}, got {value!r}.")
     return number
 
 
@@ -376,14 +372,14 @@ def _relevance(labels: np.ndarray, pos_label: Any, signed: bool) -> np.ndarray:
 def _one_class_message(labels: np.ndarray, positive: bool, weighted: bool) -> str:
     """Say which class is missing; `positive` is whether positives are left."""
     classes = np.unique(labels)
-    if len(classes) > 1 and not weighted:
-        return (
-            f"No row of y_true is of the positive class (classes: {_shown(classes)}). {ONE_CLASS}"
-        )
-    if len(classes) > 1:
+    if len(classes) == 1:
+        found = f"y_true holds only one class ({classes[0]!s})"
+    elif weighted:
         missing = "negative" if positive else "positive"
-        return f"Every row of the {missing} class has weight 0 or is missing. {ONE_CLASS}"
-    return f"y_true holds only one class ({classes[0]!s}). {ONE_CLASS}"
+        found = f"Every row of the {missing} class has weight 0 or is missing"
+    else:
+        found = f"No row of y_true is of the positive class (classes: {_shown(classes)})"
+    return f"{found}. {ONE_CLASS}"
 
 
 def _shown(classes: np.ndarray) -> str:
@@ -416,11 +412,6 @@ def _typed(labels: np.ndarray) -> np.ndarray:
     if typed.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
         raise ValueError("Labels mix strings with other types: use one type for all rows.")
     return typed
-
-
-def _length(column: Any) -> int:
-    """Return the number of rows of a column."""
-    return len(column) if hasattr(column, "__len__") else len(np.asarray(column))
 
 
 def _all_finite(values: np.ndarray) -> bool:

@@ -13,7 +13,16 @@ from report_cases import HOSTILE, hostile_report
 
 from toprank import report
 from toprank.report.figures import build_figures
-from toprank.report.text import count, money, page_texts, percent
+from toprank.report.text import (
+    amount,
+    between,
+    count,
+    decimal,
+    money,
+    page_texts,
+    percent,
+    signed,
+)
 from toprank.tables import TableError
 
 
@@ -191,3 +200,15 @@ def test_colours_can_be_read_in_both_themes(page):
         assert contrast(colours["wrong"], colours["wrong-soft"]) >= 4.5
         for series in range(1, 7):
             assert contrast(colours[f"series-{series}"], colours["surface"]) >= 3.0
+
+
+def test_numbers_are_written_for_reading():
+    shares = (0, 0.00004, 0.0123, 0.345, 0.9996, 1)
+    written = ["0%", "<0.01%", "1.2%", "34%", ">99.9%", "100%"]
+    assert [percent(share) for share in shares] == written
+    assert (count(12345.0), count(2.5)) == ("12,345", "2.5")
+    assert (amount(0.123456), amount(1234567.8), amount(0.0)) == ("0.1235", "1,234,568", "0")
+    assert (decimal(0.98765), decimal(None), decimal(1234.0)) == ("0.988", "n/a", "1,234")
+    assert (signed(0.0123), signed(-0.2)) == ("+0.012", "-0.200")
+    assert (money(1234567.8, "$"), money(-12.5)) == ("$1,234,568", "-12.50")
+    assert between(0.1, 0.25, percent) == "10% to 25%"

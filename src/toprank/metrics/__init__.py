@@ -6,15 +6,23 @@ computes them all from one sort, `interval` and `compare` say how sure a figure 
 
 from __future__ import annotations
 
-from typing import Any
-
+from toprank.metrics.display import RankingCurveDisplay, ranking_curve
 from toprank.metrics.intervals import Comparison, Interval, compare, evaluate, interval
-from toprank.metrics.precision import (
+from toprank.metrics.lists import (
     average_precision,
+    hit_rate,
+    list_length_for_recall,
+    local_auc,
     mean_precision,
+    partial_auc,
+    pos_at_top,
+    precision_at_k,
     precision_at_recall,
+    preference_auc,
     recall_at_precision,
     recall_precision_area,
+    roc_auc,
+    two_way_partial_auc,
 )
 from toprank.metrics.queries import (
     mean_average_precision,
@@ -24,16 +32,8 @@ from toprank.metrics.queries import (
     ndcg,
     per_class_auc,
 )
-from toprank.metrics.registry import METRICS, find_metric
-from toprank.metrics.roc import partial_auc, preference_auc, roc_auc, two_way_partial_auc
+from toprank.metrics.registry import METRICS, SCORERS, find_metric, get_scorer
 from toprank.metrics.stability import instability
-from toprank.metrics.top import (
-    hit_rate,
-    list_length_for_recall,
-    local_auc,
-    pos_at_top,
-    precision_at_k,
-)
 
 __all__ = [
     "METRICS",
@@ -69,22 +69,6 @@ __all__ = [
     "roc_auc",
     "two_way_partial_auc",
 ]
-
-# These need scikit-learn or matplotlib, so their modules load when they are first asked for.
-_LAZY = {
-    "SCORERS": "scorers",
-    "get_scorer": "scorers",
-    "RankingCurveDisplay": "display",
-    "ranking_curve": "display",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
-
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

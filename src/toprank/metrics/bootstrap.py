@@ -1,15 +1,14 @@
 """Bootstrap resamples of ranked lists, drawn without sorting again.
 
-A resample only changes how often each row counts. For one list of two classes it is enough to know on
-which step of its staircase (or between which two) each row lies: a draw adds the weight of the row there,
-and the metrics read the new steps. Every resample has its own stream of random numbers, made from the
-seed and its index, so the values do not depend on the number of threads.
+A draw adds the weight of a row to the step of its staircase, or between two steps, where the row lies.
+Every resample has its own stream of random numbers, made from the seed and its index, so the values do
+not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from toprank.metrics.queries import QueryTable, mean_over_queries
-from toprank.metrics.steps import Staircase
+from toprank.metrics.steps import Job, Staircase
 from toprank.parallel import ThreadPool
 from toprank.ranking import RankedList
 from toprank.validation import BinaryRows, GradedRows
@@ -41,19 +40,13 @@ ROWS_PER_PLACE = 10  # drawing the count of a place takes about as long as drawi
 ROWS_PER_PLACE_LONG = 3  # or so many of a list that is too long for the caches
 LONG_LIST = 500_000
 
-Core = Callable[..., Any]
-Job = tuple[Core, dict[str, Any]]
+Reader = Callable[[int], Sequence[float] | np.ndarray]
 
 
 def affordable_resamples(n_resamples: int, cost: float, most: float = 1e8) -> int:
     """Return how many resamples of `cost` draws each fit into `most` draws, but at least 200.
 
     Never more than were asked for. Long lists vary less, so fewer resamples do.
-
-    Examples
-    --------
-    >>> affordable_resamples(1000, 1e3), affordable_resamples(1000, 1e7), affordable_resamples(50, 1e7)
-    (1000, 200, 50)
     """
     return int(min(n_resamples, max(FEWEST_RESAMPLES, most // max(cost, 1.0))))
 
@@ -65,9 +58,7 @@ def seed_of(random_state: Any) -> int:
     return int(np.random.default_rng(random_state).integers(2**62))
 
 
-def run_resamples(
-    read: Callable[[int], Sequence[float] | np.ndarray], n_resamples: int, n_jobs: int | None = None
-) -> np.ndarray:
+def run_resamples(read: Reader, n_resamples: int, n_jobs: int | None = None) -> np.ndarray:
     """Call `read` with the number of each resample, in threads; return its values in rows."""
 
     def run(start: int) -> list[Any]:
@@ -214,7 +205,7 @@ class TableSample:
     ) -> np.ndarray:
         """Resample the queries; or, where there are none, the rows of each label. Always paired."""
         if self.rows.qid is not None:
-            return np.stack([self._redraw_queries(job, n_resamples, seed) for job in jobs])
+            return self._redraw_queries(jobs, n_resamples, seed)
         table = self.table
         by_level = np.argsort(table.codes, kind="stable")
         bounds = np.searchsorted(table.codes[by_level], np.arange(len(table.levels) + 1))
@@ -222,19 +213,20 @@ class TableSample:
         def read(resample: int) -> list[float]:
             with np.errstate(over="ignore"):
                 weight = _draw_rows(seed, resample, by_level, bounds, table.weight)
-            redrawn = table.reweighted(weight)
+            redrawn = replace(table, weight=weight)
             return [float(core(redrawn, **parameters)[0]) for core, parameters in jobs]
 
         return run_resamples(read, n_resamples, n_jobs).T
 
-    def _redraw_queries(self, job: Job, n_resamples: int, seed: int) -> np.ndarray:
+    def _redraw_queries(self, jobs: Sequence[Job], n_resamples: int, seed: int) -> np.ndarray:
         """Return means over as many queries as can be scored, drawn with replacement."""
-        values = self.query_values(job)
-        values = values[~np.isnan(values)]
-        generator = np.random.default_rng(seed)
-        means = np.empty(n_resamples)
-        for resample in range(n_resamples):
-            means[resample] = values[generator.integers(len(values), size=len(values))].mean()
+        means = np.empty((len(jobs), n_resamples))
+        for row, job in zip(means, jobs, strict=True):
+            values = self.query_values(job)
+            values = values[~np.isnan(values)]
+            generator = np.random.default_rng(seed)
+            for resample in range(n_resamples):
+                row[resample] = values[generator.integers(len(values), size=len(values))].mean()
         return means
 
 
@@ -246,7 +238,6 @@ class CustomSample:
     scores: np.ndarray
     weight: np.ndarray | None
     qid: np.ndarray | None
-    fixed: dict[str, Any]
 
     def value(self, job: Job) -> float:
         """Return the value of the function on the rows as they are."""
@@ -283,16 +274,13 @@ class CustomSample:
         function, parameters = job
         given = {"sample_weight": None if self.weight is None else self.weight[rows], "qid": qid}
         given = {name: value for name, value in given.items() if value is not None}
-        value = function(self.labels[rows], self.scores[rows], **given, **self.fixed, **parameters)
-        return float(value)
+        return float(function(self.labels[rows], self.scores[rows], **given, **parameters))
 
 
-def _draw(
-    seed: int, resample: int, start: int, places: np.ndarray, weight: np.ndarray, n_places: int
-) -> np.ndarray:
-    """Draw rows from a place in the stream of a resample on, and return their weight by place."""
-    with np.errstate(over="ignore"):  # the generator wraps; NumPy warns where Numba is off
-        return _draw_places(seed, resample, start, places, weight, n_places)
+def _draw(*arguments: Any) -> np.ndarray:
+    """Call `_draw_places`; its generator wraps, of which NumPy warns where Numba is off."""
+    with np.errstate(over="ignore"):
+        return _draw_places(*arguments)
 
 
 @njit(cache=True, nogil=True)
@@ -319,7 +307,7 @@ def _draw_row(state, n):
 
 @njit(cache=True, nogil=True)
 def _draw_places(seed, resample, start, places, weight, n_places):
-    """Draw as many rows as there are, with replacement; return their weight by place.
+    """Draw `places` again with replacement, from `start` in the stream of a resample on; sum weight by place.
 
     Without weights every row counts one.
     """

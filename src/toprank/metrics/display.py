@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from toprank.docstrings import fill_docstring
-from toprank.metrics.precision import recall_precision_area_core
-from toprank.metrics.roc import partial_auc_core, roc_auc_core
+from toprank.metrics.lists import (
+    partial_auc,
+    precision_at_k_core,
+    recall_precision_area,
+    roc_auc,
+)
 from toprank.metrics.steps import CumulativeCounts, Staircase, staircase
-from toprank.metrics.top import precision_at_k_core
 from toprank.validation import check_choice, check_range
 
 __all__ = ["CURVES", "RankingCurveDisplay", "ranking_curve"]
@@ -121,6 +125,7 @@ def _spread(count: int, at_most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, max(at_most, 2)).astype(np.int64))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankingCurveDisplay:
     """One curve of a ranking.
 
@@ -164,24 +169,13 @@ class RankingCurveDisplay:
     'model (AUC = 0.750, pAUC(0, 0.5) = 0.500)'
     """
 
-    def __init__(
-        self,
-        *,
-        kind: str,
-        x: np.ndarray,
-        y: np.ndarray,
-        prevalence: float,
-        fpr: tuple[float, float] | None = None,
-        summary: str = "",
-        name: str | None = None,
-    ) -> None:
-        self.kind = kind
-        self.x = x
-        self.y = y
-        self.prevalence = prevalence
-        self.fpr = fpr
-        self.summary = summary
-        self.name = name
+    kind: str
+    x: np.ndarray
+    y: np.ndarray
+    prevalence: float
+    fpr: tuple[float, float] | None = None
+    summary: str = ""
+    name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -304,8 +298,19 @@ class RankingCurveDisplay:
             _, ax = pyplot.subplots()
         label = self.summary if self.name is None else f"{self.name} ({self.summary})"
         (self.line_,) = ax.plot(self.x, self.y, **{"label": label, **line_options})
-        self.shade_ = self._shade(ax)
-        self.chance_ = self._draw_chance(ax) if plot_chance_level else None
+        self.shade_ = self.chance_ = None
+        if self.fpr is not None:  # the area under the curve over the range of false positive rates
+            low, high = self.fpr
+            inside = (self.x > low) & (self.x < high)
+            x = np.concatenate(([low], self.x[inside], [high]))
+            first, last = np.interp(self.fpr, self.x, self.y)
+            height = np.concatenate(([first], self.y[inside], [last]))
+            color = self.line_.get_color()
+            self.shade_ = ax.fill_between(x, height, alpha=0.2, color=color, linewidth=0)
+        if plot_chance_level:
+            ends = (0.0, 1.0) if self.kind == "roc" else (self.prevalence, self.prevalence)
+            style = {"linestyle": "--", "color": "0.5", "label": "random order"}
+            (self.chance_,) = ax.plot((self.x[0], self.x[-1]), ends, **style)
         ax.set_xlabel(AXES[self.kind][0])
         ax.set_ylabel(AXES[self.kind][1])
         ax.set_ylim(-0.01, 1.01)
@@ -317,33 +322,16 @@ class RankingCurveDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _shade(self, ax: Any) -> Any:
-        """Shade the area under the curve over the range of false positive rates."""
-        if self.fpr is None:
-            return None
-        low, high = self.fpr
-        inside = (self.x > low) & (self.x < high)
-        ends = np.interp(self.fpr, self.x, self.y)
-        x = np.concatenate(([low], self.x[inside], [high]))
-        y = np.concatenate((ends[:1], self.y[inside], ends[1:]))
-        return ax.fill_between(x, y, alpha=0.2, color=self.line_.get_color(), linewidth=0)
-
-    def _draw_chance(self, ax: Any) -> Any:
-        """Draw the line of a random order."""
-        level = (0.0, 1.0) if self.kind == "roc" else (self.prevalence, self.prevalence)
-        span = (self.x[0], self.x[-1])
-        return ax.plot(span, level, linestyle="--", color="0.5", label="random order")[0]
-
 
 def _summary(kind: str, stairs: Staircase, fpr: tuple[float, float] | None) -> str:
     """Return the figure that goes with the curve."""
     if kind == "recall_precision":
-        return f"area = {recall_precision_area_core(stairs):.3f}"
+        return f"area = {recall_precision_area.core(stairs):.3f}"
     if kind == "list_precision":
         return f"P@{stairs.total_positives:g} = {precision_at_k_core(stairs):.3f}"
-    text = f"AUC = {roc_auc_core(stairs):.3f}"
+    text = f"AUC = {roc_auc.core(stairs):.3f}"
     if fpr is not None:
-        text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc_core(stairs, fpr=fpr):.3f}"
+        text += f", pAUC({fpr[0]:g}, {fpr[1]:g}) = {partial_auc.core(stairs, fpr=fpr):.3f}"
     return text
 
 

@@ -17,10 +17,9 @@ import numpy as np
 from toprank.docstrings import fill_docstring
 from toprank.formatting import to_jsonable, to_python
 from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
+from toprank.metrics.lists import roc_auc
 from toprank.metrics.queries import mean_over_queries
 from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
-from toprank.metrics.roc import roc_auc_core
-from toprank.ranking import RankedList
 from toprank.validation import binary_rows, check_choice, graded_rows
 
 __all__ = [
@@ -35,8 +34,6 @@ __all__ = [
     "verdict",
 ]
 
-METHODS = ("auto", "bootstrap", "delong")
-INTERVALS = ("all", "bootstrap", "delong", None)
 MetricLike = str | Callable[..., Any]
 
 
@@ -61,16 +58,8 @@ class Resampling:
         return sample.distribution(jobs, self.n_resamples, self.seed, self.n_jobs, paired=paired)
 
 
-class _Result:
-    """A frozen record that can be turned into a dict."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return a plain dict of the fields."""
-        return asdict(self)  # type: ignore[call-overload]
-
-
 @dataclass(frozen=True)
-class Interval(_Result):
+class Interval:
     """A value with its confidence interval; unpacks as ``value, low, high``.
 
     Attributes
@@ -86,6 +75,7 @@ class Interval(_Result):
     high: float
     level: float
     method: str
+    as_dict = asdict
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.value, self.low, self.high))
@@ -95,7 +85,7 @@ class Interval(_Result):
 
 
 @dataclass(frozen=True)
-class Comparison(_Result):
+class Comparison:
     """Difference of a metric between two lists of scores of the same rows, a minus b.
 
     Unpacks as ``difference, low, high``.
@@ -108,9 +98,8 @@ class Comparison(_Result):
         Two-sided, for the hypothesis of no difference.
     value_a, value_b : float
         The metric of each.
-    level : float
-        Confidence level, such as 0.95.
-    method : {"bootstrap", "delong"}
+    level, method
+        As in `Interval`.
     """
 
     difference: float
@@ -121,6 +110,7 @@ class Comparison(_Result):
     value_b: float
     level: float
     method: str
+    as_dict = asdict
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.difference, self.low, self.high))
@@ -182,7 +172,7 @@ def interval(
     """
     check_level(level)
     sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters)
-    if _choose_method(method, sample, job[0]) == "delong":
+    if _use_delong(method, sample, job[0]):
         return delong_interval(sample, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     values = resampling.draw(sample, [job])[0]
@@ -241,7 +231,7 @@ def compare(
     data = (sample_weight, pos_label, qid, parameters)
     sample_a, job = prepare(metric, y_true, scores_a, *data)
     sample_b, _ = prepare(metric, y_true, scores_b, *data)
-    if _choose_method(method, sample_a, job[0]) == "delong":
+    if _use_delong(method, sample_a, job[0]):
         return _compare_delong(sample_a, sample_b, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
     value_a, value_b = sample_a.value(job), sample_b.value(job)
@@ -303,53 +293,42 @@ def evaluate(
     >>> report["roc_auc"]["value"], report["pos_at_top"]["value"]
     (0.75, 0.5)
     """
-    check_choice(intervals, "intervals", INTERVALS)
+    check_choice(intervals, "intervals", ("all", "bootstrap", "delong", None))
     bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
     resampling = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
     chosen = _choose_metrics(metrics, y_true, pos_label, qid)
-    given = _check_parameters(parameters, chosen)
+    options = dict(parameters or {})
+    unknown = sorted(set(options) - {metric.name for metric in chosen})
+    if unknown:
+        raise ValueError(f"parameters names {unknown[0]!r}, which is not among the metrics.")
     data = (y_true, scores, sample_weight, pos_label)
     on_list = [metric for metric in chosen if takes_list(metric, y_true, pos_label, qid)]
     on_table = [metric for metric in chosen if metric not in on_list]
     report: dict[str, dict[str, Any]] = {}
     if on_list:
-        sample = ListSample(binary_rows(*data))
-        jobs = {metric.name: metric.list_job(**given[metric.name]) for metric in on_list}
-        report |= _list_entries(sample, jobs, level if intervals in ("all", "delong") else None)
+        ranked = ListSample(binary_rows(*data))
+        jobs = {metric.name: metric.list_job(**options.get(metric.name, {})) for metric in on_list}
+        report |= {name: _entry(ranked.value(job), job[1]) for name, job in jobs.items()}
+        if "roc_auc" in jobs and intervals in ("all", "delong") and has_delong(ranked):
+            _, low, high = delong_interval(ranked, level)
+            report["roc_auc"] |= {"low": low, "high": high, "method": "delong"}
         if bootstrap:
-            _add_bootstrap(report, sample, jobs, resampling)
+            _add_bootstrap(report, ranked, jobs, resampling)
     if on_table:
         signed = all(metric.signed for metric in on_table)
         table = TableSample(graded_rows(*data, qid, signed=signed))
-        jobs = {metric.name: metric.query_job(**given[metric.name]) for metric in on_table}
-        report |= _table_entries(table, jobs)
+        jobs = {
+            metric.name: metric.query_job(**options.get(metric.name, {})) for metric in on_table
+        }
+        for name, job in jobs.items():
+            values = table.query_values(job)
+            mean, n_skipped = mean_over_queries(values, return_skipped=True)
+            report[name] = _entry(mean, job[1])
+            if qid is not None:
+                report[name] |= {"n_queries": len(values) - n_skipped, "n_skipped": n_skipped}
         if bootstrap:
             _add_bootstrap(report, table, jobs, resampling)
     return {metric.name: report[metric.name] for metric in chosen}
-
-
-def _list_entries(
-    sample: ListSample, jobs: dict[str, Job], level: float | None
-) -> dict[str, dict[str, Any]]:
-    """Return the metrics of one list, with DeLong's interval of the AUC at a level."""
-    entries = {name: _entry(sample.value(job), job[1]) for name, job in jobs.items()}
-    for name, (core, _) in jobs.items():
-        if level is not None and has_delong(sample, core):
-            _, low, high = delong_interval(sample, level)
-            entries[name] |= {"low": low, "high": high, "method": "delong"}
-    return entries
-
-
-def _table_entries(sample: TableSample, jobs: dict[str, Job]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of queries or grades."""
-    entries = {}
-    for name, job in jobs.items():
-        values = sample.query_values(job)
-        mean, n_skipped = mean_over_queries(values, return_skipped=True)
-        entries[name] = _entry(mean, job[1])
-        if sample.rows.qid is not None:
-            entries[name] |= {"n_queries": len(values) - n_skipped, "n_skipped": n_skipped}
-    return entries
 
 
 def _add_bootstrap(
@@ -357,11 +336,12 @@ def _add_bootstrap(
 ) -> None:
     """Fill in the intervals that are missing; every resample is drawn once for all metrics."""
     waiting = [name for name in jobs if entries[name]["method"] is None]
-    if waiting:
-        drawn = resampling.draw(sample, [jobs[name] for name in waiting])
-        for name, values in zip(waiting, drawn, strict=True):
-            low, high = percentiles(values, resampling.level)
-            entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
+    if not waiting:
+        return
+    drawn = resampling.draw(sample, [jobs[name] for name in waiting])
+    for name, values in zip(waiting, drawn, strict=True):
+        low, high = percentiles(values, resampling.level)
+        entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
 
 
 def _entry(value: float, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,31 +361,19 @@ def _choose_metrics(
         for metric in named:
             if metric is None:
                 raise TypeError("metrics must be names of metrics, see toprank.metrics.METRICS.")
-            if qid is None and metric.list_core is None and not metric.graded:
+            if qid is None and metric.needs_queries:
                 raise ValueError(f"{metric.name} is a mean over queries: pass qid.")
         return named  # type: ignore[return-value]
     graded = is_graded(y_true, pos_label)
-    return [metric for metric in METRICS.values() if _fits(metric, graded, qid is not None)]
 
+    def fits(metric: Metric) -> bool:
+        if metric.signed:  # on two classes these only repeat the AUC and the precision at k
+            return graded
+        if metric.list_core is None or graded:
+            return metric.takes_queries and (qid is not None or metric.graded)
+        return True
 
-def _fits(metric: Metric, graded: bool, queries: bool) -> bool:
-    """Return whether a metric says something on such data."""
-    if metric.signed:  # on two classes these only repeat the AUC and the precision at k
-        return graded
-    if metric.list_core is None or graded:
-        return metric.takes_queries and (queries or metric.graded)
-    return True
-
-
-def _check_parameters(
-    parameters: Mapping[str, Mapping[str, Any]] | None, chosen: list[Metric]
-) -> dict[str, dict[str, Any]]:
-    """Return the full parameters of each metric; those of a metric that is not chosen raise."""
-    given = dict(parameters or {})
-    unknown = sorted(set(given) - {metric.name for metric in chosen})
-    if unknown:
-        raise ValueError(f"parameters names {unknown[0]!r}, which is not among the metrics.")
-    return {metric.name: metric.parameters(dict(given.get(metric.name, {}))) for metric in chosen}
+    return [metric for metric in METRICS.values() if fits(metric)]
 
 
 # -- intervals and tests ------------------------------------------------------------------------------
@@ -424,13 +392,6 @@ def bootstrap_interval(
 
     The p-value is twice the smaller share of resamples on either side of zero, with the data itself
     counted as one more resample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> value, low, high, p = bootstrap_interval(0.5, np.linspace(0.01, 1, 99))
-    >>> round(low, 3), round(high, 3), p
-    (0.035, 0.975, 0.02)
     """
     low, high = percentiles(resampled, level)
     tail = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
@@ -509,13 +470,7 @@ def holm(p_values: Any) -> np.ndarray:
 
 
 def verdict(difference: float, p_value: float, level: float = 0.95) -> str:
-    """Say "better", "worse" or "cannot tell".
-
-    Examples
-    --------
-    >>> verdict(0.02, 0.01), verdict(-0.02, 0.01), verdict(0.02, 0.2)
-    ('better', 'worse', 'cannot tell')
-    """
+    """Say "better", "worse" or "cannot tell"."""
     if not p_value <= 1 - level or difference == 0:
         return "cannot tell"
     return "better" if difference > 0 else "worse"
@@ -547,7 +502,7 @@ def delong(samples: Sequence[ListSample]) -> tuple[np.ndarray, np.ndarray]:
     DeLong's variance when all weights are equal.
     """
     rows = samples[0].rows
-    components = [structural_components(sample.ranked, rows.positive) for sample in samples]
+    components = [_structural_components(sample) for sample in samples]
     areas, covariance = np.zeros(len(samples)), np.zeros((len(samples),) * 2)
     for side, members in enumerate((rows.positive, ~rows.positive)):
         values = np.stack([component[side] for component in components])
@@ -565,22 +520,15 @@ def delong(samples: Sequence[ListSample]) -> tuple[np.ndarray, np.ndarray]:
     return areas, covariance
 
 
-def structural_components(
-    ranked: RankedList, positive: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of the other class that each row is on the right side of; ties count half.
-
-    Returns one value per positive row (negatives below it) and one per negative row (positives
-    above it), both in the order in which the rows were given.
-    """
-    sizes = np.diff(ranked.ends, prepend=0)
+def _structural_components(sample: ListSample) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of negatives below each positive and of positives above each negative; ties half."""
+    ranked, positive = sample.ranked, sample.rows.positive
     group = np.empty(ranked.n_rows, dtype=np.int64)
-    group[ranked.order] = np.repeat(np.arange(ranked.n_groups), sizes)
+    group[ranked.order] = np.repeat(np.arange(ranked.n_groups), np.diff(ranked.ends, prepend=0))
     negatives_above = (ranked.negatives + np.append(0.0, ranked.negatives[:-1])) / 2
     positives_above = (ranked.positives + np.append(0.0, ranked.positives[:-1])) / 2
     of_positives = 1 - (negatives_above / ranked.total_negatives)[group[positive]]
-    of_negatives = (positives_above / ranked.total_positives)[group[~positive]]
-    return of_positives, of_negatives
+    return of_positives, (positives_above / ranked.total_positives)[group[~positive]]
 
 
 def normal_interval(
@@ -607,28 +555,24 @@ def normal_p_value(difference: float, variance: float) -> float:
 
 def _compare_delong(sample_a: ListSample, sample_b: ListSample, level: float) -> Comparison:
     """Compare two correlated AUCs by a normal test."""
-    areas, covariance = delong([sample_a, sample_b])
-    difference = float(areas[0] - areas[1])
+    (value_a, value_b), covariance = delong([sample_a, sample_b])
+    difference = float(value_a - value_b)
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    low, high = normal_interval(difference, variance, level, -1.0, 1.0)
+    bounds = normal_interval(difference, variance, level, -1.0, 1.0)
     p_value = normal_p_value(difference, variance)
-    value_a, value_b = float(areas[0]), float(areas[1])
-    return Comparison(difference, low, high, p_value, value_a, value_b, level, "delong")
+    return Comparison(difference, *bounds, p_value, float(value_a), float(value_b), level, "delong")
 
 
-def has_delong(sample: Any, core: Callable[..., Any]) -> bool:
-    """Return whether DeLong's variance exists: the AUC, with two rows of each class."""
-    if core is not roc_auc_core:
-        return False
+def has_delong(sample: ListSample) -> bool:
+    """Return whether DeLong's variance exists, which needs two rows of each class."""
     n_positives = int(np.count_nonzero(sample.rows.positive))
     return min(n_positives, len(sample.rows.positive) - n_positives) > 1
 
 
-def _choose_method(method: str, sample: Any, core: Callable[..., Any]) -> str:
-    """Resolve `method` for a metric."""
-    check_choice(method, "method", METHODS)
-    if method == "delong" and core is not roc_auc_core:
+def _use_delong(method: str, sample: Any, core: Callable[..., Any]) -> bool:
+    """Check `method` and return whether it is DeLong's for a metric."""
+    check_choice(method, "method", ("auto", "bootstrap", "delong"))
+    if method == "delong" and core is not roc_auc.core:
         raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
-    if method != "auto":
-        return method
-    return "delong" if has_delong(sample, core) else "bootstrap"
+    auto = method == "auto" and core is roc_auc.core and has_delong(sample)
+    return method == "delong" or auto

@@ -10,15 +10,15 @@ Information Ranking Applications" (ECIR 2016), where the classes are grades of r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 
-from toprank.docstrings import fill_docstring
 from toprank.metrics import _kernels
-from toprank.metrics.steps import Staircase
+from toprank.metrics.steps import Metric, PublicMetric, Staircase, publish, staircase
 from toprank.ranking import RankedQueries
 from toprank.validation import GradedRows, check_choice, check_length, check_range, graded_rows
 
@@ -32,24 +32,13 @@ __all__ = [
 ]
 
 GAINS = ("exponential", "linear")
-KINDS = ("ordered", "one_vs_rest")
-AVERAGES = ("micro", "macro")
 
 
 @dataclass(frozen=True)
 class QueryTable:
-    """Rows of every query, highest score first, with graded labels as codes of `levels`.
+    """Rows of every query, highest score first, with graded labels as codes of the ascending `levels`.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_queries + 1,)
-        Query `q` is the stretch `starts[q]:starts[q + 1]` of the row arrays.
-    scores, weight, codes : ndarray of shape (n_rows,)
-        Score, weight and index into `levels` of each row in ranked order.
-    levels : ndarray of shape (n_levels,)
-        The distinct labels, ascending.
-    order : ndarray of shape (n_rows,)
-        Index of each row in the arrays that were ranked.
+    Query `q` is the stretch `starts[q]:starts[q + 1]` of the rows; `order` are their indices before ranking.
     """
 
     starts: np.ndarray
@@ -65,18 +54,8 @@ class QueryTable:
         ranked = RankedQueries.of(rows.scores, rows.qid)
         levels, codes = np.unique(rows.relevance, return_inverse=True)
         weight = np.ones(len(codes)) if rows.weight is None else rows.weight[ranked.order]
-        return cls(
-            starts=ranked.starts,
-            scores=ranked.scores.astype(np.float64),
-            weight=weight,
-            codes=codes[ranked.order].astype(np.int64),
-            levels=levels,
-            order=ranked.order,
-        )
-
-    @property
-    def n_queries(self) -> int:
-        return len(self.starts) - 1
+        scores, codes = ranked.scores.astype(np.float64), codes[ranked.order].astype(np.int64)
+        return cls(ranked.starts, scores, weight, codes, levels, ranked.order)
 
     @property
     def ranked_rows(self) -> tuple[np.ndarray, ...]:
@@ -94,10 +73,6 @@ class QueryTable:
         positive = (self.levels > 0)[self.codes]
         return _kernels.steps_of_queries(self.starts, self.scores, positive, self.weight)
 
-    def reweighted(self, weight: np.ndarray) -> QueryTable:
-        """Return the same ranking with other weights, given in ranked order."""
-        return replace(self, weight=weight)
-
 
 def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
     """Return the mean of the queries that have a value; NaN marks a query that is left out."""
@@ -111,21 +86,55 @@ def mean_over_queries(values: np.ndarray, return_skipped: bool = False) -> Any:
     return (mean, int(len(values) - scored.sum())) if return_skipped else mean
 
 
+def query_metric(
+    summary: str,
+    *,
+    graded: bool = False,
+    signed: bool = False,
+    list_core: Callable[..., float] | None = None,
+) -> Callable[[Callable[..., np.ndarray]], PublicMetric]:
+    """Turn a function of a `QueryTable`, one value per query, into the mean over the queries of raw rows.
+
+    `list_core` computes it on the `Staircase` of two classes. Without queries a graded metric takes all rows
+    as one of them; another one is its `list_core`, or needs queries.
+    """
+
+    def decorate(core: Callable[..., np.ndarray]) -> PublicMetric:
+        @wraps(core)
+        def metric(
+            y_true: Any,
+            scores: Any,
+            *,
+            qid: Any = None,
+            sample_weight: Any = None,
+            pos_label: Any = None,
+            return_skipped: bool = False,
+            **parameters: Any,
+        ) -> Any:
+            if qid is None and not graded:
+                if list_core is None:
+                    raise TypeError(f"{core.__name__} is a mean over queries: pass qid.")
+                value = list_core(staircase(y_true, scores, sample_weight, pos_label), **parameters)
+                return (value, 0) if return_skipped else value
+            rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=signed)
+            return mean_over_queries(core(QueryTable.of(rows), **parameters), return_skipped)
+
+        return publish(Metric(metric, summary, list_core, core, graded, signed), core)
+
+    return decorate
+
+
 # -- gain, average precision and reciprocal rank ---------------------------------------------------
 
 
-@fill_docstring
-def ndcg(
-    y_true: Any,
-    scores: Any,
-    *,
-    k: float | None = None,
-    qid: Any = None,
-    gain: str = "exponential",
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
+    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
+    check_choice(gain, "gain", GAINS)
+    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
+
+
+@query_metric("normalised discounted cumulative gain", graded=True, list_core=ndcg_core)
+def ndcg(table: QueryTable, *, k: float | None = None, gain: str = "exponential") -> np.ndarray:
     """Normalised discounted cumulative gain.
 
     ``sum of gain(relevance_i) / log2(1 + rank_i)`` over the first k rows, divided by its value for
@@ -162,20 +171,6 @@ def ndcg(
     >>> round(ndcg([2, 0, 1, 0, 1], [0.9, 0.5, 0.1, 0.8, 0.3], qid=[1, 1, 1, 2, 2]), 4)
     0.7974
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(ndcg_queries(table, k=k, gain=gain), return_skipped)
-
-
-def ndcg_core(stairs: Staircase, *, k: float | None = None, gain: str = "exponential") -> float:
-    """Return the NDCG of a ranked list of two classes (both kinds of gain are then 0 and 1)."""
-    check_choice(gain, "gain", GAINS)
-    return _kernels.binary_gain(*stairs.steps, math.inf if k is None else check_length(k))
-
-
-def ndcg_queries(
-    table: QueryTable, *, k: float | None = None, gain: str = "exponential"
-) -> np.ndarray:
-    """Return the NDCG of each query; NaN where no row is relevant."""
     gains = table.levels
     if check_choice(gain, "gain", GAINS) == "exponential":
         if table.levels[-1] > 1000:
@@ -188,16 +183,8 @@ def ndcg_queries(
     return _kernels.query_gain(*table.ranked_rows, gains, size)
 
 
-@fill_docstring
-def mean_average_precision(
-    y_true: Any,
-    scores: Any,
-    *,
-    qid: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric("mean over queries of average precision")
+def mean_average_precision(table: QueryTable) -> np.ndarray:
     """Mean over the queries of the average precision of each.
 
     Parameters
@@ -224,24 +211,11 @@ def mean_average_precision(
     >>> mean_average_precision([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(average_precision_queries(table), return_skipped)
-
-
-def average_precision_queries(table: QueryTable) -> np.ndarray:
-    """Return the average precision of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.AVERAGE_PRECISION, 0.0)
 
 
-def mean_reciprocal_rank(
-    y_true: Any,
-    scores: Any,
-    *,
-    qid: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric("mean over queries of 1 / rank of the first positive")
+def mean_reciprocal_rank(table: QueryTable) -> np.ndarray:
     """Mean over the queries of 1 over the rank of the first positive.
 
     Ties count by their expected value over the orders of the tied rows.
@@ -261,30 +235,16 @@ def mean_reciprocal_rank(
     >>> mean_reciprocal_rank([1, 0, 0, 1], [0.9, 0.5, 0.8, 0.3], qid=[1, 1, 2, 2])
     0.75
     """
-    table = QueryTable.of(graded_rows(y_true, scores, sample_weight, pos_label, qid))
-    return mean_over_queries(reciprocal_rank_queries(table), return_skipped)
-
-
-def reciprocal_rank_queries(table: QueryTable) -> np.ndarray:
-    """Return the reciprocal rank of the first positive of each query; NaN where no row is positive."""
     return _kernels.query_values(*table.steps, _kernels.RECIPROCAL_RANK, 0.0)
 
 
 # -- several classes -------------------------------------------------------------------------------
 
 
-@fill_docstring
+@query_metric("AUC averaged over the classes", graded=True, signed=True)
 def multiclass_auc(
-    y_true: Any,
-    scores: Any,
-    *,
-    kind: str = "ordered",
-    qid: Any = None,
-    fpr: tuple[float, float] = (0.0, 1.0),
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+    table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
+) -> np.ndarray:
     """AUC averaged over classes: ``sum over c of p(c) AUC(c) / sum over c of p(c)``.
 
     `p(c)` is the share of the rows that have label c in the whole data.
@@ -324,15 +284,6 @@ def multiclass_auc(
     >>> multiclass_auc([3, 2, 1, 0], [4, 3, 2, 1], kind="one_vs_rest")
     0.5
     """
-    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
-    table = QueryTable.of(rows)
-    return mean_over_queries(multiclass_auc_queries(table, kind=kind, fpr=fpr), return_skipped)
-
-
-def multiclass_auc_queries(
-    table: QueryTable, *, kind: str = "ordered", fpr: tuple[float, float] = (0.0, 1.0)
-) -> np.ndarray:
-    """Return the multiclass AUC of each query; NaN where no class can be compared."""
     areas = _level_areas(table, kind, fpr)
     shares = np.where(np.isnan(areas), 0.0, table.level_weight)
     total = shares.sum(axis=1)
@@ -382,22 +333,13 @@ def per_class_auc(
 
 def _level_areas(table: QueryTable, kind: str, fpr: tuple[float, float]) -> np.ndarray:
     """Return the area of each level (columns) in each query (rows)."""
-    ordered = check_choice(kind, "kind", KINDS) == "ordered"
+    ordered = check_choice(kind, "kind", ("ordered", "one_vs_rest")) == "ordered"
     low, high = check_range(fpr)
     return _kernels.query_level_areas(*table.ranked_rows, len(table.levels), ordered, low, high)
 
 
-@fill_docstring
-def multiclass_precision(
-    y_true: Any,
-    scores: Any,
-    *,
-    average: str = "micro",
-    qid: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    return_skipped: bool = False,
-) -> Any:
+@query_metric("precision averaged over the classes", graded=True, signed=True)
+def multiclass_precision(table: QueryTable, *, average: str = "micro") -> np.ndarray:
     """Precision averaged over classes when each class claims as many ranks as it has rows.
 
     The highest class claims the first ranks, the next one the ranks below, and so on: the precision
@@ -429,14 +371,7 @@ def multiclass_precision(
     >>> multiclass_precision([2, 1, 0, 0], [0.9, 0.2, 0.4, 0.1], average="macro")
     0.5
     """
-    rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=True)
-    table = QueryTable.of(rows)
-    return mean_over_queries(multiclass_precision_queries(table, average=average), return_skipped)
-
-
-def multiclass_precision_queries(table: QueryTable, *, average: str = "micro") -> np.ndarray:
-    """Return the averaged precision of each query; NaN where a query has a single class."""
-    check_choice(average, "average", AVERAGES)
+    check_choice(average, "average", ("micro", "macro"))
     sizes, hits = _kernels.query_level_hits(*table.ranked_rows, len(table.levels))
     present = sizes > 0
     if average == "micro":

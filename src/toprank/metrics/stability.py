@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -43,24 +44,17 @@ def instability(scores: Any, *, distance: str = "spearman") -> float:
     >>> instability([[1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1]])
     0.6666666666666666
     """
+    from scipy.stats import rankdata  # slow to import, and only needed here
+
     measure = DISTANCES[check_choice(distance, "distance", tuple(DISTANCES))]
     matrix = np.asarray(scores)
     if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 2:
         raise ValueError(
             f"scores must be a matrix of at least 2 models by 2 rows, got shape {matrix.shape}."
         )
-    ranks = np.stack([mid_ranks(check_scores(row)) for row in matrix])
-    n_models = len(ranks)
-    total = sum(
-        measure(ranks[a], ranks[b]) for a in range(n_models) for b in range(a + 1, n_models)
-    )
-    return float(total / (n_models * (n_models - 1) / 2))
-
-
-def mid_ranks(scores: np.ndarray) -> np.ndarray:
-    """Return ranks from 1 at the highest score; equal scores share the mean of their ranks."""
-    order = descending_order(scores)
-    return _share_ranks(order, scores[order].astype(np.float64))
+    ranks = [rankdata(-check_scores(row)) for row in matrix]
+    distances = [measure(first, second) for first, second in combinations(ranks, 2)]
+    return float(sum(distances) / len(distances))
 
 
 def spearman_distance(first: np.ndarray, second: np.ndarray) -> float:
@@ -86,21 +80,6 @@ DISTANCES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "kendall": kendall_distance,
     "footrule": footrule_distance,
 }
-
-
-@njit(cache=True, nogil=True)
-def _share_ranks(order, scores):
-    """Return the ranks of rows in descending order of their scores, ties at their mean."""
-    ranks = np.empty(len(order), np.float64)
-    i = 0
-    while i < len(order):
-        j = i
-        while j < len(order) and scores[j] == scores[i]:
-            j += 1
-        for k in range(i, j):
-            ranks[order[k]] = (i + 1 + j) / 2.0
-        i = j
-    return ranks
 
 
 @njit(cache=True, nogil=True)

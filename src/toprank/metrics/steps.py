@@ -1,33 +1,30 @@
-"""One ranked list of two classes, reduced to the steps that its positives make: what its metrics read."""
+"""One ranked list of two classes, reduced to the steps of its positives; metrics of functions of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from inspect import signature
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from toprank.docstrings import fill_docstring
 from toprank.ranking import RankedList
 from toprank.validation import binary_rows
 
-__all__ = ["CumulativeCounts", "Staircase", "staircase"]
+__all__ = ["CumulativeCounts", "Metric", "Staircase", "list_metric", "staircase"]
 
-ROUNDING = 1e-12  # shares such as .55 of 100 rows come out as 55.00000000000001
+Job = tuple[Callable[..., Any], dict[str, Any]]  # a core and its parameters
 
 
 @dataclass(frozen=True)
 class Staircase:
-    """The tie groups of a list that hold a positive, and the weight of the negatives around them.
+    """The tie groups of a list that hold a positive (steps), and the weight of the negatives around them.
 
-    Attributes
-    ----------
-    negatives_between : ndarray of shape (n_steps + 1,)
-        Weight of the negatives strictly between two steps; the last entry is for those below all.
-    positives, negatives_tied : ndarray of shape (n_steps,)
-        Weight of the positives of each step and of the negatives that share its score.
-    scores : ndarray of shape (n_steps,)
-        The scores of the steps, descending.
+    `negatives_between` lie strictly between two steps, the last entry below all; `negatives_tied` share the
+    score of a step, and `scores` descend.
     """
 
     negatives_between: np.ndarray
@@ -146,3 +143,109 @@ def _cumulate_steps(step_sums: np.ndarray) -> np.ndarray:
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """Divide, with 0 where the whole is 0."""
     return np.divide(part, whole, out=np.zeros_like(part, dtype=np.float64), where=whole > 0)
+
+
+# -- metrics ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and the functions that compute it on a list that is already ranked.
+
+    The public `function` takes raw arrays, `list_core` the `Staircase` of one list of two classes, and
+    `query_core` a `QueryTable`, to return a value for each query. A `graded` one also takes a single list of
+    more than two labels, a `signed` one any numbers as labels.
+    """
+
+    function: Callable[..., Any]
+    summary: str
+    list_core: Callable[..., Any] | None = None
+    query_core: Callable[..., Any] | None = None
+    graded: bool = False
+    signed: bool = False
+    greater_is_better: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def __reduce__(self) -> Any:  # a core has the name of its metric, so pickle cannot find it
+        return getattr, (self.function, "entry")
+
+    @property
+    def takes_queries(self) -> bool:
+        return self.query_core is not None
+
+    @property
+    def needs_queries(self) -> bool:
+        return self.list_core is None and not self.graded
+
+    def list_job(self, **given: Any) -> Job:
+        """Return what a `ListSample` runs: the function of one list, and all its parameters."""
+        assert self.list_core is not None
+        return self.list_core, self.parameters(given)
+
+    def query_job(self, **given: Any) -> Job:
+        """Return the same for a `TableSample`."""
+        assert self.query_core is not None
+        return self.query_core, self.parameters(given)
+
+    def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Parameters of the metric with their defaults; unknown ones raise."""
+        core = self.list_core or self.query_core
+        assert core is not None
+        known = {
+            name: parameter.default
+            for name, parameter in signature(core).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            choices = ", ".join(known) or "none"
+            raise TypeError(f"{self.name} has no parameter {unknown[0]!r} (it has: {choices}).")
+        return {**known, **given}
+
+
+class PublicMetric(Protocol):
+    """A metric of labels and scores; its `core` takes what is ranked already."""
+
+    core: Callable[..., Any]
+    entry: Metric
+
+    def __call__(self, y_true: Any, scores: Any, **options: Any) -> Any: ...
+
+
+def list_metric(
+    summary: str, *, greater_is_better: bool = True
+) -> Callable[[Callable[..., float]], PublicMetric]:
+    """Turn a function of a `Staircase` into a metric of labels and scores."""
+
+    def decorate(core: Callable[..., float]) -> PublicMetric:
+        @wraps(core)
+        def metric(
+            y_true: Any,
+            scores: Any,
+            *,
+            sample_weight: Any = None,
+            pos_label: Any = None,
+            **parameters: Any,
+        ) -> float:
+            return core(staircase(y_true, scores, sample_weight, pos_label), **parameters)
+
+        entry = Metric(metric, summary, core, greater_is_better=greater_is_better)
+        return publish(entry, core)
+
+    return decorate
+
+
+def publish(entry: Metric, core: Callable[..., Any]) -> PublicMetric:
+    """Show the parameters of `core` in the signature of the metric that calls it; fill its docstring."""
+    public = cast(Any, fill_docstring(entry.function))
+    own = signature(public, follow_wrapped=False)
+    y_true, scores, *options, _ = own.parameters.values()
+    _, *parameters = signature(core).parameters.values()
+    if entry.needs_queries:
+        options = [o.replace(default=o.empty) if o.name == "qid" else o for o in options]
+    public.__signature__ = own.replace(parameters=[y_true, scores, *parameters, *options])
+    public.core, public.entry = core, entry
+    return public

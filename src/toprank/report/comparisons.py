@@ -15,13 +15,14 @@ from toprank.metrics.intervals import (
     Resampling,
     bootstrap_interval,
     delong,
+    has_delong,
     holm,
     normal_interval,
     normal_p_value,
     percentiles,
     verdict,
 )
-from toprank.report.inputs import ReportRows
+from toprank.report.inputs import ReportRows, count_rows
 
 __all__ = ["PARAMETERS", "compare_on_rows", "from_comparison", "quality_over_time", "time_blocks"]
 
@@ -32,6 +33,16 @@ MOST_BLOCKS = 12
 POSITIVES_PER_BLOCK = 10  # on average; a block with fewer says little
 BLOCK_RESAMPLES = 400
 BLOCK_METRICS = ("average_precision", "roc_auc")
+SPLITS = {
+    "stratified": "repeated stratified cross-validation",
+    "grouped": "grouped cross-validation (no group on both sides)",
+    "time": "splits by time (trained on the past, tested on what came next)",
+}
+PAIRINGS = {
+    "corrected_t": "Differences are paired on the same splits; their intervals allow for the "
+    "training rows that splits share (Nadeau and Bengio 2003).",
+    "bootstrap": "Differences are paired: the same test rows are drawn again for both models.",
+}
 
 
 def compare_on_rows(rows: ReportRows, resampling: Resampling) -> dict[str, Any]:
@@ -48,10 +59,12 @@ def compare_on_rows(rows: ReportRows, resampling: Resampling) -> dict[str, Any]:
         sample = rows.sample(name)
         values[name] = [sample.value(job) for job in jobs]
         draws[name] = resampling.draw(sample, jobs, paired=True)
-    table: list[dict[str, Any]] = [
-        {"model": name, **_entries(values[name], draws[name], resampling.level)}
-        for name in rows.scores
-    ]
+    table: list[dict[str, Any]] = []
+    for name in rows.scores:
+        table.append({"model": name})
+        for metric, value, drawn in zip(COMPARED, values[name], draws[name], strict=True):
+            low, high = percentiles(drawn, resampling.level)
+            table[-1][metric] = {"value": value, "low": min(low, value), "high": max(high, value)}
     table.sort(key=lambda row: -row["average_precision"]["value"])
     return {
         "source": "rows",
@@ -66,15 +79,6 @@ def compare_on_rows(rows: ReportRows, resampling: Resampling) -> dict[str, Any]:
     }
 
 
-def _entries(values: list[float], draws: np.ndarray, level: float) -> dict[str, dict[str, float]]:
-    """Return the value and interval of each metric of one model."""
-    found = {}
-    for name, value, drawn in zip(COMPARED, values, draws, strict=True):
-        low, high = percentiles(drawn, level)
-        found[name] = {"value": float(value), "low": min(low, value), "high": max(high, value)}
-    return found
-
-
 def _differences(
     reference: str,
     values: Mapping[str, list[float]],
@@ -83,28 +87,33 @@ def _differences(
 ) -> list[dict[str, Any]]:
     """Return the paired differences of the other models from the model of the report."""
     found: list[dict[str, Any]] = []
+    others = [name for name in values if name != reference]
     for position, metric in enumerate(COMPARED):
-        batch: list[dict[str, Any]] = []
-        for name in values:
-            if name == reference:
-                continue
-            difference = float(values[name][position] - values[reference][position])
-            drawn = draws[name][position] - draws[reference][position]
-            estimate = bootstrap_interval(difference, drawn, level)
-            batch.append(
+        estimates = [
+            bootstrap_interval(
+                values[name][position] - values[reference][position],
+                draws[name][position] - draws[reference][position],
+                level,
+            )
+            for name in others
+        ]
+        adjusted = holm([p_value for *_, p_value in estimates]).tolist()
+        for name, (difference, low, high, _), p_value in zip(
+            others, estimates, adjusted, strict=True
+        ):
+            found.append(
                 {
                     "metric": metric,
                     "model": name,
                     "against": reference,
                     "reference": "this",
-                    **dict(zip(("difference", "low", "high", "p_value"), estimate, strict=True)),
+                    "difference": difference,
+                    "low": low,
+                    "high": high,
+                    "p_value": p_value,
+                    "verdict": verdict(difference, p_value, level),
                 }
             )
-        adjusted = holm([entry["p_value"] for entry in batch]).tolist()
-        for entry, p_value in zip(batch, adjusted, strict=True):
-            said = verdict(entry["difference"], p_value, level)
-            entry |= {"p_value": p_value, "verdict": said}
-        found += batch
     return found
 
 
@@ -137,14 +146,26 @@ def from_comparison(comparison: Mapping[str, Any]) -> dict[str, Any]:
         for metric in metrics
         for row in comparison["differences"][metric]
     ]
+    parameters = comparison.get("parameters", {})
+    k, (low, high) = parameters.get("k"), parameters.get("fpr") or (0.0, 0.05)
     return {
         "source": "splits",
         "anchor": table[0]["model"],
         "yardstick": comparison.get("yardstick"),
         "recommended": comparison.get("recommended"),
-        "settings": _settings(comparison.get("parameters", {})),
+        "settings": {
+            "precision_at_k": "k = positives" if k is None else f"k = {k:g}",
+            "partial_auc": f"FPR {low:g} to {high:g}",
+        },
         "note": _how_split(comparison),
-        "notes": _notes(comparison),
+        "notes": [
+            *comparison.get("notes", []),
+            *(f"{name} failed: {why}" for name, why in comparison.get("failures", {}).items()),
+            *(
+                f"{name} was left out: {why}"
+                for name, why in comparison.get("left_out", {}).items()
+            ),
+        ],
         "table": table,
         "differences": differences,
     }
@@ -152,38 +173,10 @@ def from_comparison(comparison: Mapping[str, Any]) -> dict[str, Any]:
 
 def _how_split(comparison: Mapping[str, Any]) -> str:
     """Say how the rows were split and how models were paired."""
-    kinds = {
-        "stratified": "repeated stratified cross-validation",
-        "grouped": "grouped cross-validation (no group on both sides)",
-        "time": "splits by time (trained on the past, tested on what came next)",
-    }
-    kind = kinds.get(comparison["kind"], comparison["kind"])
-    pairing = {
-        "corrected_t": "Differences are paired on the same splits; their intervals allow for the "
-        "training rows that splits share (Nadeau and Bengio 2003).",
-        "bootstrap": "Differences are paired: the same test rows are drawn again for both models.",
-    }
+    kind = SPLITS.get(comparison["kind"], comparison["kind"])
     n_splits = comparison["n_splits"]
     means = f"Means over {n_splits} {'split' if n_splits == 1 else 'splits'}: {kind}."
-    return f"{means} {pairing.get(comparison['method'], '')}".strip()
-
-
-def _settings(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return the chosen parameters of the metrics that have any, in a few letters."""
-    k, (low, high) = parameters.get("k"), parameters.get("fpr") or (0.0, 0.05)
-    return {
-        "precision_at_k": "k = positives" if k is None else f"k = {k:g}",
-        "partial_auc": f"FPR {low:g} to {high:g}",
-    }
-
-
-def _notes(comparison: Mapping[str, Any]) -> list[str]:
-    """Return notes, failures and models left out, as sentences."""
-    return [
-        *comparison.get("notes", []),
-        *(f"{name} failed: {why}" for name, why in comparison.get("failures", {}).items()),
-        *(f"{name} was left out: {why}" for name, why in comparison.get("left_out", {}).items()),
-    ]
+    return f"{means} {PAIRINGS.get(comparison['method'], '')}".strip()
 
 
 # -- over time ----------------------------------------------------------------------------------------
@@ -224,9 +217,8 @@ def _block(rows: ReportRows, members: np.ndarray, resampling: Resampling) -> dic
     """Return the metrics of one stretch of time."""
     assert rows.time is not None
     sample = rows.sample(members=members)
-    positive, scores, weight = sample.rows.positive, sample.rows.scores, sample.rows.weight
-    total = float(len(members) if weight is None else weight.sum())
-    n_positives = float(positive.sum() if weight is None else weight[positive].sum())
+    positive, weight = sample.rows.positive, sample.rows.weight
+    total, n_positives = count_rows(positive, weight)
     block: dict[str, Any] = {
         "start": _shown(rows.time[members].min()),
         "end": _shown(rows.time[members].max()),
@@ -239,7 +231,7 @@ def _block(rows: ReportRows, members: np.ndarray, resampling: Resampling) -> dic
         count = affordable_resamples(resampling.n_resamples, sample.cost)
         found = metrics.evaluate(
             positive,
-            scores,
+            sample.rows.scores,
             metrics=BLOCK_METRICS,
             sample_weight=weight,
             level=resampling.level,
@@ -261,22 +253,17 @@ def _change(rows: ReportRows, level: float) -> dict[str, Any] | None:
     later = time_blocks(rows.time, 2).astype(bool)
     areas, variance = [], 0.0
     for half in (~later, later):
-        n_positives = np.count_nonzero(rows.positive[half])
-        if min(n_positives, np.count_nonzero(half) - n_positives) < 2:
+        sample = rows.sample(members=half)
+        if not has_delong(sample):
             return None
-        area, covariance = delong([rows.sample(members=half)])
+        area, covariance = delong([sample])
         areas.append(float(area[0]))
         variance += float(covariance[0, 0])
     difference = areas[1] - areas[0]
     low, high = normal_interval(difference, variance, level, -1.0, 1.0)
-    return {
-        "earlier": areas[0],
-        "later": areas[1],
-        "difference": difference,
-        "low": low,
-        "high": high,
-        "verdict": verdict(difference, normal_p_value(difference, variance), level),
-    }
+    said = verdict(difference, normal_p_value(difference, variance), level)
+    change = {"earlier": areas[0], "later": areas[1], "difference": difference}
+    return change | {"low": low, "high": high, "verdict": said}
 
 
 def _shown(moment: Any) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,15 +139,27 @@ def evaluate(
         pos_label=pos_label,
     )
     shown = check_list_lengths(lengths, rows.total)
-    cost = _check_cost(cost_of_check)
+    cost = None if cost_of_check is None else float(cost_of_check)
+    if cost is not None and not 0 <= cost < np.inf:
+        raise ValueError(f"cost_of_check must be a number of at least 0, got {cost_of_check!r}.")
     grid = length_grid(rows.total, [*shown, *(many * shown[-1] for many in MULTIPLES)])
     sample = rows.sample()
     entries = metrics.evaluate(
         rows.positive, sample.rows.scores, parameters=PARAMETERS, sample_weight=rows.weight,
         intervals="delong", level=level,
     )  # fmt: skip
-    drawn = read_resamples(sample, rows.positive_values, grid, _waiting_jobs(entries), resampling)
+    waiting = [name for name, entry in entries.items() if entry["method"] is None]
+    jobs = [metrics.METRICS[name].list_job(**PARAMETERS.get(name, {})) for name in waiting]
+    drawn = read_resamples(sample, rows.positive_values, grid, jobs, resampling)
+    for name, values in zip(waiting, drawn["metrics"].T, strict=True):
+        low, high = percentiles(values, level)
+        entries[name] |= {"low": low, "high": high, "method": "bootstrap"}
     lists = _lists(sample, rows, grid, drawn, cost, resampling.level)
+    models = None
+    if comparison is not None and comparison["leaderboard"]:
+        models = from_comparison(to_jsonable(comparison))
+    elif len(rows.scores) > 1:
+        models = compare_on_rows(rows, resampling)
     return {
         "schema": SCHEMA,
         "title": to_jsonable(title) or f"How good is {rows.model}?",
@@ -157,8 +168,14 @@ def evaluate(
         "currency": to_jsonable(currency),
         "cost_of_check": cost,
         "level": resampling.level,
-        "data": _data(rows),
-        "metrics": _with_intervals(entries, drawn, resampling.level),
+        "data": {
+            "n_rows": rows.total,
+            "n_positives": rows.n_positives,
+            "n_negatives": rows.total - rows.n_positives,
+            "prevalence": rows.n_positives / rows.total,
+            "weighted": rows.weight is not None,
+        },
+        "metrics": to_jsonable(entries),
         "lengths": shown,
         "lists": lists,
         "bigger": bigger_lists(lists, shown),
@@ -167,75 +184,28 @@ def evaluate(
             for name in rows.scores
         },
         "bands": {
-            "roc": _band(FALSE_POSITIVE_RATES, drawn.recall, resampling.level),
-            "recall_precision": _band(RECALLS, drawn.precision, resampling.level),
+            "roc": _band(FALSE_POSITIVE_RATES, drawn["recall"], resampling.level),
+            "recall_precision": _band(RECALLS, drawn["precision"], resampling.level),
         },
-        "models": _models(rows, comparison, resampling),
+        "models": models,
         "time": None if rows.time is None else quality_over_time(rows, resampling),
         "importance": None if importance is None else importance_table(importance),
         "alerts": alert_table(highest_rows(rows, shown[-1]) if alerts is None else alerts, rows),
     }
 
 
-def _models(
-    rows: ReportRows, comparison: Mapping[str, Any] | None, resampling: Resampling
-) -> dict[str, Any] | None:
-    """Return the comparison that was given, or one on the rows of the report."""
-    if comparison is not None and comparison["leaderboard"]:
-        return from_comparison(to_jsonable(comparison))
-    return compare_on_rows(rows, resampling) if len(rows.scores) > 1 else None
-
-
-def _data(rows: ReportRows) -> dict[str, Any]:
-    """Return how many rows there are."""
-    return {
-        "n_rows": rows.total,
-        "n_positives": rows.n_positives,
-        "n_negatives": rows.total - rows.n_positives,
-        "prevalence": rows.n_positives / rows.total,
-        "weighted": rows.weight is not None,
-    }
-
-
-def _check_cost(cost_of_check: Any) -> float | None:
-    """Return a cost of at least 0, where one is given."""
-    if cost_of_check is None:
-        return None
-    cost = float(cost_of_check)
-    if not np.isfinite(cost) or cost < 0:
-        raise ValueError(f"cost_of_check must be a number of at least 0, got {cost_of_check!r}.")
-    return cost
-
-
-# -- resamples ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Readings:
-    """What was read off each resample (first axis).
-
-    Positives and their value in lists of each length, all positives, recall at `FALSE_POSITIVE_RATES`,
-    precision at `RECALLS`, and metrics by name.
-    """
-
-    hits: np.ndarray
-    value: np.ndarray | None
-    positives: np.ndarray
-    recall: np.ndarray
-    precision: np.ndarray
-    metrics: dict[str, np.ndarray]
-
-
 def read_resamples(
     sample: ListSample,
     values: np.ndarray | None,
     lengths: np.ndarray,
-    jobs: Mapping[str, Job],
+    jobs: Sequence[Job],
     resampling: Resampling,
-) -> Readings:
-    """Draw each resample once and read lists, curves and metrics off it.
+) -> dict[str, np.ndarray]:
+    """Draw each resample once (fewer of long lists) and read lists, curves and metrics off it.
 
-    `values` is the money of each positive row. Long lists get fewer resamples.
+    Returns, with a row for each resample: positives (`hits`) and their `value` in lists of each length, all
+    `positives`, `recall` at `FALSE_POSITIVE_RATES`, `precision` at `RECALLS`, and a column for each job in
+    `metrics`. `values` is the money of each positive row.
     """
 
     def read(resample: int) -> np.ndarray:
@@ -246,44 +216,18 @@ def read_resamples(
             [stairs.total_positives],
             passed.recall_at_fpr(FALSE_POSITIVE_RATES),
             passed.precision_at_recall(RECALLS),
-            [core(stairs, **parameters) for core, parameters in jobs.values()],
+            [core(stairs, **parameters) for core, parameters in jobs],
         ]
         if values is not None:
             sums = sample.draw_sums(resampling.seed, resample, values)
             parts.append(passed.sum_among(lengths, sums))
         return np.concatenate(parts)
 
-    table = run_resamples(
-        read, affordable_resamples(resampling.n_resamples, sample.cost), resampling.n_jobs
-    )
+    count = affordable_resamples(resampling.n_resamples, sample.cost)
+    table = run_resamples(read, count, resampling.n_jobs)
     sizes = [len(lengths), 1, len(FALSE_POSITIVE_RATES), len(RECALLS), len(jobs)]
-    hits, positives, recall, precision, found, value = np.split(table, np.cumsum(sizes), axis=1)
-    return Readings(
-        hits=hits,
-        value=None if values is None else value,
-        positives=positives[:, 0],
-        recall=recall,
-        precision=precision,
-        metrics=dict(zip(jobs, found.T, strict=True)),
-    )
-
-
-def _waiting_jobs(entries: Mapping[str, Any]) -> dict[str, Job]:
-    """Return how to compute on resamples the metrics that still lack an interval."""
-    return {
-        name: metrics.METRICS[name].list_job(**PARAMETERS.get(name, {}))
-        for name, entry in entries.items()
-        if entry["method"] is None
-    }
-
-
-def _with_intervals(entries: dict[str, Any], drawn: Readings, level: float) -> dict[str, Any]:
-    """Return the metrics with the percentiles of their resamples."""
-    full = {name: dict(entry) for name, entry in entries.items()}
-    for name, values in drawn.metrics.items():
-        low, high = percentiles(values, level)
-        full[name] |= {"low": low, "high": high, "method": "bootstrap"}
-    return to_jsonable(full)
+    names = ("hits", "positives", "recall", "precision", "metrics", "value")
+    return dict(zip(names, np.split(table, np.cumsum(sizes), axis=1), strict=True))
 
 
 def _curves(stairs: Staircase) -> dict[str, dict[str, list[float]]]:
@@ -303,27 +247,40 @@ def _shortened(values: np.ndarray) -> list[float]:
     return [float(f"{number:.6g}") for number in np.asarray(values, dtype=np.float64)]
 
 
-# -- lists of every length ----------------------------------------------------------------------------
-
-
 def _lists(
     sample: ListSample,
     rows: ReportRows,
     lengths: np.ndarray,
-    drawn: Readings,
+    drawn: dict[str, np.ndarray],
     cost: float | None,
     level: float,
 ) -> dict[str, Any]:
-    """Return what a list of each length holds."""
-    passed = CumulativeCounts.of(sample.stairs)
-    lists: dict[str, Any] = {"length": lengths.tolist(), "n_resamples": len(drawn.positives)}
+    """Return right rows, precision, recall, false alarms and money of a list of each length."""
+    passed, total = CumulativeCounts.of(sample.stairs), rows.n_positives
     hits = passed.positives_among(lengths)
-    lists |= list_table(lengths, hits, drawn.hits, rows.n_positives, drawn.positives, level)
-    values = rows.positive_values
-    caught = None if values is None else passed.sum_among(lengths, sample.step_sums(values))
-    has_money = caught is not None or cost is not None
-    lists["money"] = money_table(lengths, caught, drawn.value, cost, level) if has_money else None
-    return lists
+    low, high = count_interval(hits, drawn["hits"], lengths, level)
+    recall_low, recall_high = percentiles(drawn["hits"] / drawn["positives"], level)
+    certain = _certain(hits, lengths)
+    recall_low = np.where(certain, np.minimum(low / total, 1.0), recall_low)
+    recall_high = np.where(certain, np.minimum(high / total, 1.0), recall_high)
+    values, money = rows.positive_values, None
+    spent = lengths * (cost or 0.0)
+    if values is not None or cost is not None:
+        money = {"spent": None if cost is None else spent.tolist(), "caught": None, "net": None}
+    if money is not None and values is not None:
+        caught = passed.sum_among(lengths, sample.step_sums(values))
+        least, most = percentiles(drawn["value"], level)
+        money["caught"] = _column(caught, least, most)
+        money["net"] = _column(caught - spent, least - spent, most - spent)
+    return {
+        "length": lengths.tolist(),
+        "n_resamples": len(drawn["hits"]),
+        "hits": _column(hits, low, high),
+        "precision": _column(hits / lengths, low / lengths, high / lengths),
+        "recall": _column(hits / total, recall_low, recall_high),
+        "false_alarms": _column(lengths - hits, lengths - high, lengths - low),
+        "money": money,
+    }
 
 
 def check_list_lengths(lengths: Iterable[Any], total: float) -> list[int]:
@@ -357,45 +314,15 @@ def length_grid(total: float, extra: Iterable[int] = ()) -> np.ndarray:
     return np.unique(grid[(grid >= 1) & (grid <= last)])
 
 
-def list_table(
-    lengths: np.ndarray,
-    hits: np.ndarray,
-    drawn_hits: np.ndarray,
-    total_positives: float,
-    drawn_positives: np.ndarray,
-    level: float,
-) -> dict[str, dict[str, list[float]]]:
-    """Return right rows, precision, recall and false alarms of each length, with percentile intervals.
+def count_interval(
+    hits: np.ndarray, drawn_hits: np.ndarray, lengths: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the percentile interval of the number of right rows.
 
     Resamples of a list without one false alarm (or without one right row) may hold none either and
     would claim certainty; there the interval reaches at least as far as the exact binomial one of Clopper and
     Pearson (1934).
-
-    Parameters
-    ----------
-    lengths, hits : ndarray of shape (n_lengths,)
-    drawn_hits : ndarray of shape (n_resamples, n_lengths)
-    total_positives : float
-    drawn_positives : ndarray of shape (n_resamples,)
-    level : float
     """
-    low, high = count_interval(hits, drawn_hits, lengths, level)
-    recall_low, recall_high = percentiles(drawn_hits / drawn_positives[:, None], level)
-    certain = _certain(hits, lengths)
-    recall_low = np.where(certain, np.minimum(low / total_positives, 1.0), recall_low)
-    recall_high = np.where(certain, np.minimum(high / total_positives, 1.0), recall_high)
-    return {
-        "hits": _column(hits, low, high),
-        "precision": _column(hits / lengths, low / lengths, high / lengths),
-        "recall": _column(hits / total_positives, recall_low, recall_high),
-        "false_alarms": _column(lengths - hits, lengths - high, lengths - low),
-    }
-
-
-def count_interval(
-    hits: np.ndarray, drawn_hits: np.ndarray, lengths: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the interval of the number of right rows; exact where resamples cannot differ."""
     low, high = percentiles(drawn_hits, level)
     tail = (1 - level) / 2
     certain = _certain(hits, lengths)
@@ -411,43 +338,22 @@ def _certain(hits: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return (hits >= lengths * (1 - 1e-12)) | (hits <= 1e-12)
 
 
-def money_table(
-    lengths: np.ndarray,
-    caught: np.ndarray | None,
-    drawn: np.ndarray | None,
-    cost_of_check: float | None,
-    level: float,
-) -> dict[str, Any]:
-    """Return money caught, spent on checks, and left over, for each length."""
-    spent = lengths * (cost_of_check or 0.0)
-    table: dict[str, Any] = {"spent": spent.tolist() if cost_of_check is not None else None}
-    if caught is None or drawn is None:
-        return table | {"caught": None, "net": None}
-    low, high = percentiles(drawn, level)
-    table["caught"] = _column(caught, low, high)
-    table["net"] = _column(caught - spent, low - spent, high - spent)
-    return table
-
-
 def bigger_lists(table: dict[str, Any], lengths: list[int]) -> list[dict[str, Any]]:
     """Return what lists 2, 5 and 10 times the longest of `lengths` would catch beyond it."""
     grid = np.asarray(table["length"])
     start = int(np.searchsorted(grid, lengths[-1]))
-    found: list[dict[str, Any]] = []
-    for multiple in MULTIPLES:
-        end = min(int(np.searchsorted(grid, multiple * lengths[-1])), len(grid) - 1)
-        if end > start and (not found or grid[end] > found[-1]["length"]):
-            found.append(
-                {
-                    "length": int(grid[end]),
-                    "hits": table["hits"]["value"][end],
-                    "recall": table["recall"]["value"][end],
-                    "more_hits": table["hits"]["value"][end] - table["hits"]["value"][start],
-                    "more_false_alarms": table["false_alarms"]["value"][end]
-                    - table["false_alarms"]["value"][start],
-                }
-            )
-    return found
+    ends = np.searchsorted(grid, np.multiply(MULTIPLES, lengths[-1])).clip(max=len(grid) - 1)
+    hits, false_alarms = table["hits"]["value"], table["false_alarms"]["value"]
+    return [
+        {
+            "length": int(grid[end]),
+            "hits": hits[end],
+            "recall": table["recall"]["value"][end],
+            "more_hits": hits[end] - hits[start],
+            "more_false_alarms": false_alarms[end] - false_alarms[start],
+        }
+        for end in np.unique(ends[ends > start])
+    ]
 
 
 def _column(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ of models and features are escaped, because Plotly reads a little HTML in its te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
@@ -32,6 +32,8 @@ Curve = dict[str, list[float]]
 MOST_MODELS = 8  # in one plot
 MOST_FEATURES_SHOWN = 15
 SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%"}
+# List lengths in tables: 1, 2, 5, 10, ...
+LANDMARKS = {base * 10**power for power in range(10) for base in (1, 2, 5)}
 SERIES = 6  # colours before they come again
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
@@ -65,16 +67,21 @@ def build_figures(report: Report) -> dict[str, Figure]:
 def _lists(report: Report) -> Figure:
     """Plot precision and recall against list length; the last two traces are the slider's marks."""
     lists, lengths = report["lists"], report["lists"]["length"]
-    layout = _base_layout("Rows on the list", "")
-    layout["xaxis"] |= _log_axis(lengths[-1])
-    layout["yaxis"] |= SHARE_AXIS
-    layout["hovermode"] = "x unified"
-    cells = {
-        name: [f"{percent(value)} ({between(low, high, percent)})" for value, low, high in
-               zip(*(lists[name][key] for key in ("value", "low", "high")), strict=True)]
-        for name in ("precision", "recall")
-    }  # fmt: skip
-    first, last = (lengths.index(report["lengths"][place]) for place in (0, -1))
+    first, start, last = (
+        lengths.index(report["lengths"][place]) for place in (0, len(report["lengths"]) // 2, -1)
+    )
+    traces, marks, cells = [], [], []
+    for series, name in enumerate(("precision", "recall"), start=1):
+        value, low, high = (lists[name][key] for key in ("value", "low", "high"))
+        traces += _band_traces(lengths, low, high, series)
+        traces.append(_line_trace(lengths, value, name.capitalize(), series, "%{y:.1%}"))
+        ring = {"width": 2, "color": "surface"}
+        marker = {"size": 11, "color": f"series-{series}", "line": ring}
+        mark = _scatter("markers", [lengths[start]], [value[start]], marker=marker)
+        marks.append({**mark, "showlegend": False, "hoverinfo": "skip"})
+        cells.append(
+            [_with_interval(*entry, percent) for entry in zip(value, low, high, strict=True)]
+        )
     precision, recall = (lists[name]["value"] for name in ("precision", "recall"))
     return {
         "title": "Precision and recall by list length",
@@ -85,46 +92,20 @@ def _lists(report: Report) -> Figure:
         ),
         "columns": ["Rows", "Precision (interval)", "Recall (interval)"],
         "rows": [
-            [count(lengths[place]), cells["precision"][place], cells["recall"][place]]
-            for place in _landmarks(lengths)
+            [count(lengths[place]), *(column[place] for column in cells)]
+            for place in sorted(map(lengths.index, LANDMARKS.intersection(lengths)))
         ],
-        "traces": _list_traces(report),
-        "layout": layout,
+        "traces": traces + marks,
+        "layout": _layout("Rows on the list", "", _log_axis(lengths[-1]))
+        | {"hovermode": "x unified"},
         "height": 340,
     }
-
-
-def _list_traces(report: Report) -> list[dict[str, Any]]:
-    """Return lines with bands of precision and recall, then a mark on each at the starting length."""
-    lists, lengths = report["lists"], report["lists"]["length"]
-    start = lengths.index(report["lengths"][len(report["lengths"]) // 2])
-    traces, marks = [], []
-    for series, name in enumerate(("precision", "recall"), start=1):
-        column = lists[name]
-        traces += _band_traces(lengths, column["low"], column["high"], series)
-        traces.append(_line_trace(lengths, column["value"], name.capitalize(), series, "%{y:.1%}"))
-        ring = {"width": 2, "color": "surface"}
-        marks.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [lengths[start]],
-                "y": [column["value"][start]],
-                "marker": {"size": 11, "color": f"series-{series}", "line": ring},
-                "showlegend": False,
-                "hoverinfo": "skip",
-            }
-        )
-    return traces + marks
 
 
 def _list_precision(report: Report) -> Figure:
     """Plot precision against list length, model by model."""
     lists, curves = report["lists"], _curves_of(report, "list_precision")
     precision = lists["precision"]
-    layout = _base_layout("Rows on the list", "Precision")
-    layout["xaxis"] |= _log_axis(lists["length"][-1])
-    layout["yaxis"] |= SHARE_AXIS
     wanted = {1, 10, 100, 1000, 10_000, *report["lengths"]}
     lengths = sorted(length for length in wanted if length <= lists["length"][-1])
     return {
@@ -139,7 +120,7 @@ def _list_precision(report: Report) -> Figure:
             *_band_traces(lists["length"], precision["low"], precision["high"], 1),
             *_line_traces(curves, "%{y:.1%}"),
         ],
-        "layout": layout,
+        "layout": _layout("Rows on the list", "Precision", _log_axis(lists["length"][-1])),
         "height": 360,
     }
 
@@ -151,9 +132,6 @@ def _recall_precision(report: Report) -> Figure:
     """Plot precision against recall, model by model."""
     band, curves = report["bands"]["recall_precision"], _curves_of(report, "recall_precision")
     prevalence = report["data"]["prevalence"]
-    layout = _base_layout("Recall", "Precision")
-    layout["xaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
-    layout["yaxis"] |= SHARE_AXIS
     places = [place for place, x in enumerate(band["x"]) if round(100 * x) in range(10, 101, 10)]
     area = report["metrics"]["recall_precision_area"]
     return {
@@ -169,7 +147,7 @@ def _recall_precision(report: Report) -> Figure:
             *_line_traces(curves, "recall %{x:.1%}: precision %{y:.1%}"),
             _chance_trace([0, 1], [prevalence, prevalence]),
         ],
-        "layout": layout,
+        "layout": _layout("Recall", "Precision", SHARE_AXIS | {"range": [0, 1]}),
         "height": 360,
     }
 
@@ -179,13 +157,8 @@ def _roc(report: Report, limit: float) -> Figure:
     band, curves = report["bands"]["roc"], _curves_of(report, "roc")
     inside = sum(x <= limit for x in band["x"])
     x, low, high = (band[key][:inside] for key in ("x", "low", "high"))
-    layout = _base_layout("False positive rate", "Recall")
-    layout["xaxis"] |= {"range": [0, limit], "tickformat": ".0%"}
-    layout["yaxis"] |= SHARE_AXIS
-    step = 0.1 if limit == 1 else limit / 5
-    places = [
-        place for place in range(inside) if abs(x[place] / step - round(x[place] / step)) < 1e-6
-    ]
+    steps = np.divide(x, 0.1 if limit == 1 else limit / 5)
+    places = np.flatnonzero(abs(steps - steps.round()) < 1e-6)
     upto = "" if limit == 1 else f" up to {_round_percent(limit)} false positives"
     hover = "false positive rate %{x:.2%}: recall %{y:.1%}"
     return {
@@ -198,7 +171,7 @@ def _roc(report: Report, limit: float) -> Figure:
             *_line_traces({name: _cut(curve, limit) for name, curve in curves.items()}, hover),
             _chance_trace([0, limit], [0, limit]),
         ],
-        "layout": layout,
+        "layout": _layout("False positive rate", "Recall", SHARE_AXIS | {"range": [0, limit]}),
         "height": 360,
     }
 
@@ -207,9 +180,8 @@ def _roc_summary(report: Report, limit: float) -> str:
     """Say the area under the whole curve, or the recall at the end of a part of it."""
     if limit == 1:
         area = report["metrics"]["roc_auc"]
-        known = area["low"] is not None
-        interval = f" (interval {between(area['low'], area['high'], decimal)})" if known else ""
-        return f"Area under the curve {decimal(area['value'])}{interval}."
+        written = _with_interval(area["value"], area["low"], area["high"], decimal, "interval ")
+        return f"Area under the curve {written}."
     recall = percent(_height(report["curves"][report["model"]]["roc"], limit))
     return (
         f"At a false positive rate of {_round_percent(limit)}, {recall} of the positives are found."
@@ -243,21 +215,25 @@ def _difference_figures(report: Report) -> dict[str, Figure]:
 def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
     """Plot differences from one model, the highest on top."""
     entries = sorted(entries, key=lambda entry: -entry["difference"])
-    traces: list[dict[str, Any]] = []
+    traces, tally = [], {}
     for verdict, (color, symbol) in VERDICT_MARKS.items():
         chosen = [entry for entry in entries if entry["verdict"] == verdict]
+        tally[verdict] = len(chosen)
         if chosen:
-            traces.append(_forest(chosen, VERDICTS[verdict], color, symbol))
-    layout = _base_layout("Difference of average precision", "")
-    layout["yaxis"] |= {
+            x = [entry["difference"] for entry in chosen]
+            trace = _scatter("markers", x, [_short_name(entry["model"]) for entry in chosen])
+            marker = {"size": 10, "color": color, "symbol": symbol}
+            bars = _error_bars(chosen, "difference", color)
+            trace |= {"name": VERDICTS[verdict], "marker": marker, "error_x": bars}
+            traces.append(trace | {"hovertemplate": "%{x:+.3f}"})
+    x_axis = {"zeroline": True, "zerolinewidth": 1.5, "tickformat": "+.2f"}
+    order = [_short_name(entry["model"]) for entry in entries[::-1]]
+    y_axis = {
         "categoryorder": "array",
-        "categoryarray": [_short_name(entry["model"]) for entry in entries[::-1]],
+        "categoryarray": order,
         "showgrid": False,
         "automargin": True,
     }
-    layout["showlegend"] = True
-    layout["xaxis"] |= {"zeroline": True, "zerolinewidth": 1.5, "tickformat": "+.2f"}
-    tally = {kind: sum(e["verdict"] == kind for e in entries) for kind in VERDICT_MARKS}
     return {
         "title": f"Difference from {against}",
         "summary": (
@@ -275,41 +251,35 @@ def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
             for entry in entries
         ],
         "traces": traces,
-        "layout": layout,
+        "layout": _layout("Difference of average precision", "", x_axis, y_axis)
+        | {"showlegend": True},
         "height": 130 + 34 * len(entries),
     }
 
 
-def _forest(entries: list[dict[str, Any]], name: str, color: str, symbol: str) -> dict[str, Any]:
-    """Return the differences of one verdict with their intervals."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [entry["difference"] for entry in entries],
-        "y": [_short_name(entry["model"]) for entry in entries],
-        "marker": {"size": 10, "color": color, "symbol": symbol},
-        "error_x": _error_bars(entries, "difference", color),
-        "hovertemplate": "%{x:+.3f}",
-    }
-
-
 def _time(report: Report) -> Figure:
-    """Plot average precision over time."""
+    """Plot average precision over time with its intervals, and the share of positives."""
     blocks = report["time"]["blocks"]
     scored = [block for block in blocks if block["average_precision"] is not None]
-    values = [block["average_precision"]["value"] for block in scored] or [0.0]
-    layout = _base_layout("Start of the block", "Average precision")
-    layout["xaxis"] |= {"type": "category", "showgrid": False, "automargin": True}
-    layout["yaxis"] |= {"range": [0, 1.02]}
-    noun = "block" if len(scored) == 1 else "blocks"
+    entries = [block["average_precision"] for block in scored]
+    starts = [block["start"] for block in scored]
+    values = [entry["value"] for entry in entries]
+    line = _scatter("lines+markers", starts, values, name="Average precision") | {
+        "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
+        "marker": {"size": 9, "color": "series-1"},
+        "error_y": _error_bars(entries, "value", "series-1"),
+        "hovertemplate": "%{y:.3f}",
+    }
+    chance = _chance_trace(starts, [block["prevalence"] for block in scored])
+    x_axis = {"type": "category", "showgrid": False, "automargin": True}
     n_skipped = len(blocks) - len(scored)
     skipped = f" ({n_skipped} more with rows of one class only)" if n_skipped else ""
     return {
         "title": "Average precision over time",
         "summary": (
-            f"Over {len(scored)} consecutive {noun}{skipped} the average precision lies between "
-            f"{decimal(min(values))} and {decimal(max(values))}."
+            f"Over {len(scored)} consecutive {'block' if len(scored) == 1 else 'blocks'}{skipped} the "
+            f"average precision lies between {decimal(min(values, default=0.0))} and "
+            f"{decimal(max(values, default=0.0))}."
         ),
         "columns": ["From", "To", "Rows", "Positives", "Average precision", "ROC AUC"],
         "rows": [
@@ -318,55 +288,33 @@ def _time(report: Report) -> Figure:
                 block["end"],
                 count(block["n_rows"]),
                 count(block["n_positives"]),
-                _with_interval(block["average_precision"]),
-                _with_interval(block["roc_auc"]),
+                *(
+                    "n/a" if metric is None else _with_interval(**metric, write=decimal)
+                    for metric in (block["average_precision"], block["roc_auc"])
+                ),
             ]
             for block in blocks
         ],
-        "traces": _time_traces(scored),
-        "layout": layout,
+        "traces": [line, chance | {"name": "Share of positives"}],
+        "layout": _layout("Start of the block", "Average precision", x_axis, {"range": [0, 1.02]}),
         "height": 340,
     }
-
-
-def _time_traces(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return average precision with its intervals, and the share of positives."""
-    starts = [block["start"] for block in blocks]
-    entries = [block["average_precision"] for block in blocks]
-    line = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "Average precision",
-        "x": starts,
-        "y": [entry["value"] for entry in entries],
-        "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
-        "marker": {"size": 9, "color": "series-1"},
-        "error_y": _error_bars(entries, "value", "series-1"),
-        "hovertemplate": "%{y:.3f}",
-    }
-    chance = _chance_trace(starts, [block["prevalence"] for block in blocks])
-    return [line, chance | {"name": "Share of positives"}]
 
 
 def _importance(report: Report) -> Figure:
     """Plot the contributions of the features, the greatest on top."""
     entries = report["importance"]
-    drawn = entries[:MOST_FEATURES_SHOWN][::-1]
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "x": [entry["importance"] for entry in drawn],
-            "y": [f"{place}. {_short_name(entry['feature'])}" for place, entry in
-                  zip(range(len(drawn), 0, -1), drawn, strict=True)],
-            "marker": {"color": "series-1"},
-            "hovertemplate": "%{x:.4g}<extra></extra>",
-            "showlegend": False,
-        }
-    ]  # fmt: skip
-    layout = _base_layout("Mean absolute contribution to the score", "")
-    layout["yaxis"] |= {"showgrid": False, "automargin": True}
-    layout["bargap"] = 0.45
+    drawn = list(enumerate(entries[:MOST_FEATURES_SHOWN], start=1))[::-1]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [entry["importance"] for _, entry in drawn],
+        "y": [f"{place}. {_short_name(entry['feature'])}" for place, entry in drawn],
+        "marker": {"color": "series-1"},
+        "hovertemplate": "%{x:.4g}<extra></extra>",
+        "showlegend": False,
+    }
+    y_axis = {"showgrid": False, "automargin": True}
     return {
         "title": "Mean contribution of each feature",
         "summary": (
@@ -375,8 +323,9 @@ def _importance(report: Report) -> Figure:
         ),
         "columns": ["Feature", "Importance"],
         "rows": [[entry["feature"], amount(entry["importance"])] for entry in entries],
-        "traces": traces,
-        "layout": layout,
+        "traces": [bars],
+        "layout": _layout("Mean absolute contribution to the score", "", {}, y_axis)
+        | {"bargap": 0.45},
         "height": 90 + 26 * len(drawn),
     }
 
@@ -411,7 +360,7 @@ def _cut(curve: Curve, limit: float) -> Curve:
 
 
 def _band_rows(
-    band: Curve, places: list[int], curve: Curve, read: Callable[[Curve, float], float]
+    band: Curve, places: Iterable[int], curve: Curve, read: Callable[[Curve, float], float]
 ) -> list[list[str]]:
     """Return a table of a curve with its band at some places."""
     return [
@@ -424,13 +373,12 @@ def _band_rows(
     ]
 
 
-def _landmarks(lengths: list[int]) -> list[int]:
-    """Return the places of 1, 2, 5, 10, ... in the grid."""
-    wanted = [base * 10**power for power in range(10) for base in (1, 2, 5)]
-    return sorted({lengths.index(length) for length in wanted if length in set(lengths)})
-
-
 # -- parts of plots -----------------------------------------------------------------------------------
+
+
+def _scatter(mode: str, x: list[Any], y: list[Any], **options: Any) -> dict[str, Any]:
+    """Return lines or marks."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **options}
 
 
 def _line_trace(
@@ -439,15 +387,8 @@ def _line_trace(
     """Return one line in the colour and dashes of its series."""
     color = f"series-{(series - 1) % SERIES + 1}"
     dash = DASHES[(series - 1) % len(DASHES)]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": _short_name(name),
-        "x": x,
-        "y": y,
-        "line": {"color": color, "width": 2.5 if series == 1 else 1.8, "dash": dash},
-        "hovertemplate": hover,
-    }
+    line = {"color": color, "width": 2.5 if series == 1 else 1.8, "dash": dash}
+    return _scatter("lines", x, y, name=_short_name(name), line=line, hovertemplate=hover)
 
 
 def _line_traces(curves: dict[str, Curve], hover: str) -> list[dict[str, Any]]:
@@ -462,31 +403,17 @@ def _band_traces(
     x: list[float], low: list[float], high: list[float], series: int
 ) -> list[dict[str, Any]]:
     """Return two lines with the space between them filled."""
-    edge = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "line": {"width": 0, "color": f"series-{series}"},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return [
-        {**edge, "y": low},
-        {**edge, "y": high, "fill": "tonexty", "fillcolor": f"band-{series}"},
-    ]
+    line = {"width": 0, "color": f"series-{series}"}
+    lower, upper = (
+        _scatter("lines", x, y, line=line, hoverinfo="skip", showlegend=False) for y in (low, high)
+    )
+    return [lower, upper | {"fill": "tonexty", "fillcolor": f"band-{series}"}]
 
 
 def _chance_trace(x: list[Any], y: list[float]) -> dict[str, Any]:
     """Return the line of a random order."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "Random order",
-        "x": x,
-        "y": y,
-        "line": {"color": "muted", "width": 1.2, "dash": "dot"},
-        "hoverinfo": "skip",
-    }
+    line = {"color": "muted", "width": 1.2, "dash": "dot"}
+    return _scatter("lines", x, y, name="Random order", line=line, hoverinfo="skip")
 
 
 def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str, Any]:
@@ -502,12 +429,15 @@ def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str
     }
 
 
-def _base_layout(x_title: str, y_title: str) -> dict[str, Any]:
-    """Return axes, margins and legend as every plot has them."""
+def _layout(
+    x_title: str, y_title: str, x_axis: Figure, y_axis: Figure = SHARE_AXIS
+) -> dict[str, Any]:
+    """Return axes, margins and legend as every plot has them, with what is special to its axes."""
     axis = {"gridcolor": "grid", "zeroline": False, "fixedrange": True, "zerolinecolor": "muted"}
+    title = {"font": {"size": 13}}
     return {
-        "xaxis": {**axis, "title": {"text": x_title, "standoff": 10, "font": {"size": 13}}},
-        "yaxis": {**axis, "title": {"text": y_title, "standoff": 8, "font": {"size": 13}}},
+        "xaxis": {**axis, "title": {"text": x_title, "standoff": 10, **title}, **x_axis},
+        "yaxis": {**axis, "title": {"text": y_title, "standoff": 8, **title}, **y_axis},
         "margin": {"l": 56, "r": 28, "t": 12, "b": 52},
         "legend": {
             "orientation": "h",
@@ -533,13 +463,11 @@ def _log_axis(last: float) -> dict[str, Any]:
     }
 
 
-def _with_interval(entry: dict[str, float] | None) -> str:
-    """Write a metric with its interval, as far as they are known."""
-    if entry is None:
-        return "n/a"
-    if entry["low"] is None:
-        return decimal(entry["value"])
-    return f"{decimal(entry['value'])} ({between(entry['low'], entry['high'], decimal)})"
+def _with_interval(
+    value: float, low: float | None, high: float | None, write: Callable[[Any], str], word: str = ""
+) -> str:
+    """Write a figure with its interval, if that is known."""
+    return write(value) if low is None else f"{write(value)} ({word}{between(low, high, write)})"
 
 
 def _round_percent(share: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +59,18 @@ class ReportRows:
 
     @property
     def total(self) -> float:
-        return float(len(self.positive) if self.weight is None else self.weight.sum())
+        return count_rows(self.positive, self.weight)[0]
 
     @property
     def n_positives(self) -> float:
-        found = self.positive if self.weight is None else self.weight[self.positive]
-        return float(found.sum())
+        return count_rows(self.positive, self.weight)[1]
+
+
+def count_rows(positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Return how many rows and positives there are, or their weight."""
+    if weight is None:
+        return float(len(positive)), float(positive.sum())
+    return float(weight.sum()), float(weight[positive].sum())
 
 
 def check_rows(
@@ -119,16 +125,14 @@ def alert_table(alerts: Any, rows: ReportRows, most: int = MOST_ALERTS) -> dict[
 
     `csv` holds each row as a line of a CSV file in which no cell can run as a formula.
     """
-    frame = as_frame(alerts).head(most).copy()
-    total = len(as_frame(alerts))
+    given = as_frame(alerts)
+    frame, total = given.head(most).copy(), len(given)
     truth = _truth(frame, rows)
     if truth is not None and "outcome" not in frame:
         frame.insert(min(2, frame.shape[1]), "outcome", truth)
     columns = [to_jsonable(str(name)) for name in frame.columns]
-    records = [
-        [_cell(frame.iloc[row, column], columns[column]) for column in range(len(columns))]
-        for row in range(len(frame))
-    ]
+    cells = [[_cell(cell, name) for cell in frame.iloc[:, i]] for i, name in enumerate(columns)]
+    records = [list(row) for row in zip(*cells, strict=True)]
     return {"columns": columns, "rows": records, "n_total": total, "csv": _csv_lines(frame)}
 
 
@@ -182,10 +186,8 @@ def _truth(frame: pd.DataFrame, rows: ReportRows) -> list[str] | None:
     if rows.ids is not None and "id" in frame and pd.Index(rows.ids).is_unique:
         place = pd.Index(rows.ids).get_indexer(pd.Index(frame["id"].to_numpy(dtype=object)))
     elif frame.index.name == "row" and "score" in frame and rows.weight is None and len(frame):
-        position = frame.index.to_numpy()
-        if position.dtype.kind in "iu" and 0 <= position.min() <= position.max() < len(
-            rows.positive
-        ):
+        position, n_rows = frame.index.to_numpy(), len(rows.positive)
+        if position.dtype.kind in "iu" and 0 <= position.min() <= position.max() < n_rows:
             known = rows.scores[rows.model][position]
             if np.allclose(known, frame["score"].to_numpy(dtype=np.float64), rtol=1e-6):
                 place = position
@@ -198,18 +200,13 @@ def _truth(frame: pd.DataFrame, rows: ReportRows) -> list[str] | None:
 def _cell(cell: Any, column: str) -> Any:
     """Return a number, a text of bounded length, a list of texts (reasons), or None."""
     if column == "reasons":
-        return [to_jsonable(str(reason))[:LONGEST_CELL] for reason in _reasons(cell)]
+        if isinstance(cell, str):
+            cell = [part.strip() for part in cell.split("; ") if part.strip()]
+        elif not isinstance(cell, list | tuple | np.ndarray):
+            cell = [] if cell is None or pd.isna(cell) else [cell]
+        return [to_jsonable(str(reason))[:LONGEST_CELL] for reason in cell]
     value = to_jsonable(_joined(cell))
     return value[:LONGEST_CELL] if isinstance(value, str) else value
-
-
-def _reasons(cell: Any) -> list[Any]:
-    """Return the reasons of one alert as a list."""
-    if isinstance(cell, str):
-        return [part.strip() for part in cell.split("; ") if part.strip()]
-    if isinstance(cell, list | tuple | np.ndarray):
-        return list(cell)
-    return [] if cell is None or pd.isna(cell) else [cell]
 
 
 def _csv_lines(frame: pd.DataFrame) -> list[str]:
@@ -220,18 +217,15 @@ def _csv_lines(frame: pd.DataFrame) -> list[str]:
             cells = [_joined(cell) for cell in frame.iloc[:, place]]
             flat.isetitem(place, pd.Series(cells, dtype=object).array)
     safe = escape_formulas(flat)
-    lines = [_line([str(name) for name in safe.columns])]
-    return lines + [_line(row) for row in safe.itertuples(index=False, name=None)]
+    lines = []
+    for row in ([str(name) for name in safe.columns], *safe.itertuples(index=False, name=None)):
+        cells = [to_jsonable(cell) for cell in row]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow("" if c is None else c for c in cells)
+        lines.append(text.getvalue())
+    return lines
 
 
 def _joined(cell: Any) -> Any:
     """Join several texts to one."""
     return "; ".join(map(str, cell)) if isinstance(cell, list | tuple | np.ndarray) else cell
-
-
-def _line(cells: Sequence[Any]) -> str:
-    """Return cells as one line of CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="")
-    writer.writerow(["" if to_jsonable(cell) is None else to_jsonable(cell) for cell in cells])
-    return text.getvalue()

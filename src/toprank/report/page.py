@@ -47,6 +47,8 @@ def render(report: dict[str, Any]) -> str:
     >>> page.startswith("<!doctype html>")
     True
     """
+    from markupsafe import Markup  # for what is HTML, a script or JSON already
+
     figures = build_figures(report)
     texts = page_texts(report)
     script, style = _resource("page.js"), _resource("page.css")
@@ -68,10 +70,10 @@ def render(report: dict[str, Any]) -> str:
         texts=texts,
         figures=figures,
         policy=policy,
-        script=_marked(script),
-        style=_marked(style),
-        library=_marked(library),
-        data=_marked(_embedded(data)),
+        script=Markup(script),
+        style=Markup(style),
+        library=Markup(library),
+        data=Markup(_embedded(data)),
     )  # fmt: skip
 
 
@@ -130,13 +132,6 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _marked(text: str) -> Any:
-    """Text of our own that is HTML already."""
-    from markupsafe import Markup
-
-    return Markup(text)
 
 
 def _resource(name: str) -> str:

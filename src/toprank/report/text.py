@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from toprank.metrics import METRICS
@@ -28,11 +29,7 @@ METRIC_NAMES = {
     "list_length_for_recall": "List length for recall",
     "ndcg": "NDCG",
 }
-VERDICTS = {
-    "better": "better",
-    "worse": "worse",
-    "cannot tell": "cannot tell apart",
-}
+VERDICTS = {"better": "better", "worse": "worse", "cannot tell": "cannot tell apart"}
 COLUMN_NAMES = {
     "rank": "Rank",
     "id": "Id",
@@ -50,13 +47,7 @@ COLUMN_NAMES = {
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage; only exactly 0 and 1 are written as 0% and 100%.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0, 0.00004, 0.0123, 0.345, 0.9996, 1)]
-    ['0%', '<0.01%', '1.2%', '34%', '>99.9%', '100%']
-    """
+    """Write a share as a percentage; only exactly 0 and 1 are written as 0% and 100%."""
     if share <= 0 or share >= 1:
         return f"{100 * share:.0f}%"
     if share < 0.0001:
@@ -69,26 +60,14 @@ def percent(share: float) -> str:
 
 
 def count(number: float) -> str:
-    """Write a number of rows; one decimal where ties or weights leave a fraction.
-
-    Examples
-    --------
-    >>> count(12345.0), count(2.5)
-    ('12,345', '2.5')
-    """
+    """Write a number of rows; one decimal where ties or weights leave a fraction."""
     if abs(number - round(number)) < 1e-6 or abs(number) >= 1000:
         return f"{number:,.0f}".replace("-0", "0") if round(number) == 0 else f"{number:,.0f}"
     return f"{number:,.1f}"
 
 
 def amount(number: float) -> str:
-    """Write any number in about four significant digits.
-
-    Examples
-    --------
-    >>> amount(0.123456), amount(1234567.8), amount(0.0)
-    ('0.1235', '1,234,568', '0')
-    """
+    """Write any number in about four significant digits."""
     if number == 0 or not math.isfinite(number):
         return "0" if number == 0 else str(number)
     if abs(number) >= 1000:
@@ -97,37 +76,19 @@ def amount(number: float) -> str:
 
 
 def decimal(number: float | None) -> str:
-    """Write a metric with three decimals.
-
-    Examples
-    --------
-    >>> decimal(0.98765), decimal(None), decimal(1234.0)
-    ('0.988', 'n/a', '1,234')
-    """
+    """Write a metric with three decimals."""
     if number is None:
         return "n/a"
     return count(number) if abs(number) >= 100 else f"{number:.3f}"
 
 
 def signed(number: float | None) -> str:
-    """Write a difference with its sign.
-
-    Examples
-    --------
-    >>> signed(0.0123), signed(-0.2)
-    ('+0.012', '-0.200')
-    """
+    """Write a difference with its sign."""
     return "n/a" if number is None else f"{number:+.3f}"
 
 
 def money(number: float, currency: str = "") -> str:
-    """Write money without small change where it is large.
-
-    Examples
-    --------
-    >>> money(1234567.8, "$"), money(-12.5)
-    ('$1,234,568', '-12.50')
-    """
+    """Write money without small change where it is large."""
     digits = f"{abs(number):,.0f}" if abs(number) >= 1000 else f"{abs(number):,.2f}"
     digits = digits.removesuffix(".00")
     sign = "-" if number < 0 and digits.strip("0.,") else ""
@@ -135,13 +96,7 @@ def money(number: float, currency: str = "") -> str:
 
 
 def between(low: Any, high: Any, write: Callable[[Any], str]) -> str:
-    """Write an interval.
-
-    Examples
-    --------
-    >>> between(0.1, 0.25, percent)
-    '10% to 25%'
-    """
+    """Write an interval."""
     first, last = write(low), write(high)
     return first if first == last else f"{first} to {last}"
 
@@ -151,42 +106,62 @@ def between(low: Any, high: Any, write: Callable[[Any], str]) -> str:
 
 def page_texts(report: Report) -> dict[str, Any]:
     """Return everything that the template writes beside the figures."""
-    lists = report["lists"]
-    start = lists["length"].index(_middle(report["lengths"]))
+    lists, lengths, data = report["lists"], report["lengths"], report["data"]
+    texts = [_one_list(report, position) for position in range(len(lists["length"]))]
+    start = lists["length"].index(lengths[len(lengths) // 2])  # what the slider starts with
+    longest = lists["length"].index(lengths[-1])
+    missed = data["n_positives"] - lists["hits"]["value"][longest]
+    right = texts[start]["hits"]
     return {
-        "headline": headline(report),
-        "lists": list_texts(report),
+        "headline": (
+            f"Of the {texts[start]['length']} rows that {shorten(report['model'], 60)} ranks highest, "
+            f"{right} {'is' if right == '1' else 'are'} right."
+        ),
+        "lists": texts,
         "start": start,
-        "cards": card_texts(report),
-        "bigger": bigger_texts(report),
-        "missed": missed(report),
+        "cards": [
+            {
+                **texts[position],
+                "position": position,
+                "share": _shares(lists["precision"], position),
+            }
+            for position in map(lists["length"].index, lengths)
+        ],
+        "bigger": [
+            {
+                key: percent(number) if key == "recall" else count(number)
+                for key, number in row.items()
+            }
+            for row in report["bigger"]
+        ],
+        "missed": count(max(missed, 0.0)),
         "metrics": metric_texts(report),
         "alerts": alert_texts(report),
         "models": model_texts(report),
         "time": None if report["time"] is None else time_sentence(report),
         "level": percent(report["level"]),
-        "n_rows": count(report["data"]["n_rows"]),
-        "n_positives": count(report["data"]["n_positives"]),
-        "prevalence": percent(report["data"]["prevalence"]),
+        "n_rows": count(data["n_rows"]),
+        "n_positives": count(data["n_positives"]),
+        "prevalence": percent(data["prevalence"]),
     }
 
 
-def list_texts(report: Report) -> list[dict[str, str]]:
-    """Return what the slider writes, for every list length."""
-    return [_one_list(report, position) for position in range(len(report["lists"]["length"]))]
+def _shares(column: dict[str, list[float]], position: int) -> dict[str, str]:
+    """Return a share and its interval in percent, for the style of a bar."""
+    return {key: f"{100 * column[key][position]:.2f}" for key in ("value", "low", "high")}
 
 
 def _one_list(report: Report, position: int) -> dict[str, str]:
     """Return the figures of one list length as strings."""
     lists = report["lists"]
     texts = {"length": count(lists["length"][position])}
-    writers = {"hits": _whole, "precision": percent, "recall": percent, "false_alarms": _whole}
-    for name, write_range in writers.items():
-        column = lists[name]
-        write = percent if write_range is percent else count
-        texts[name] = write(column["value"][position])
-        low, high = column["low"][position], column["high"][position]
-        texts[f"{name}_range"] = between(low, high, write_range)
+    for name in ("hits", "precision", "recall", "false_alarms"):
+        share = name in ("precision", "recall")
+        value, low, high = (lists[name][key][position] for key in ("value", "low", "high"))
+        texts[name] = percent(value) if share else count(value)
+        texts[f"{name}_range"] = (
+            between(low, high, percent) if share else between(round(low), round(high), count)
+        )
     texts |= _money_texts(report, position)
     texts["spoken"] = (
         f"{texts['length']} rows: {texts['hits']} right, precision {texts['precision']}, "
@@ -197,72 +172,24 @@ def _one_list(report: Report, position: int) -> dict[str, str]:
     return texts
 
 
-def _whole(number: float) -> str:
-    """Write a number of rows without a fraction."""
-    return count(round(number))
-
-
 def _money_texts(report: Report, position: int) -> dict[str, str]:
     """Return the money of one list: left over, caught or spent, as far as it is known."""
-    table, currency = report["lists"]["money"], report["currency"] or ""
+    table = report["lists"]["money"]
     if table is None:
         return {}
-
-    def write(number: float) -> str:
-        return money(number, currency)
-
+    write = partial(money, currency=report["currency"] or "")
+    spent = None if table["spent"] is None else write(table["spent"][position])
     if table["caught"] is None:
-        spent = write(table["spent"][position])
-        return {"money": spent, "money_range": "", "money_note": "spent on checks"}
-    key = "caught" if table["spent"] is None else "net"
-    column = table[key]
-    texts = {
+        return {"money": spent or "", "money_range": "", "money_note": "spent on checks"}
+    column = table["caught" if spent is None else "net"]
+    caught = write(table["caught"]["value"][position])
+    return {
         "money": write(column["value"][position]),
         "money_range": between(column["low"][position], column["high"][position], write),
-        "money_note": "caught" if key == "caught" else "left after the checks",
+        "money_note": (
+            "caught" if spent is None else f"left: {caught} caught, {spent} spent on checks"
+        ),
     }
-    if key == "net":
-        caught, spent = write(table["caught"]["value"][position]), write(table["spent"][position])
-        texts["money_note"] = f"left: {caught} caught, {spent} spent on checks"
-    return texts
-
-
-def card_texts(report: Report) -> list[dict[str, Any]]:
-    """Return the lists of the first screen."""
-    lists = report["lists"]
-    cards = []
-    for length in report["lengths"]:
-        position = lists["length"].index(length)
-        shares = {
-            key: f"{100 * lists['precision'][key][position]:.2f}"
-            for key in ("value", "low", "high")
-        }
-        cards.append({**_one_list(report, position), "position": position, "share": shares})
-    return cards
-
-
-def bigger_texts(report: Report) -> list[dict[str, str]]:
-    """Return what longer lists would add."""
-    return [
-        {
-            "length": count(entry["length"]),
-            "hits": count(entry["hits"]),
-            "recall": percent(entry["recall"]),
-            "more_hits": count(entry["more_hits"]),
-            "more_false_alarms": count(entry["more_false_alarms"]),
-        }
-        for entry in report["bigger"]
-    ]
-
-
-def headline(report: Report) -> str:
-    """Return the answer in one sentence."""
-    lists, length = report["lists"], _middle(report["lengths"])
-    texts = _one_list(report, lists["length"].index(length))
-    return (
-        f"Of the {texts['length']} rows that {shorten(report['model'], 60)} ranks highest, "
-        f"{texts['hits']} {'is' if texts['hits'] == '1' else 'are'} right."
-    )
 
 
 def shorten(name: str, most: int) -> str:
@@ -270,37 +197,17 @@ def shorten(name: str, most: int) -> str:
     return name if len(name) <= most else name[: most - 1] + "\u2026"
 
 
-def _middle(lengths: list[int]) -> int:
-    """Return the list length that the page starts with."""
-    return lengths[len(lengths) // 2]
-
-
-def missed(report: Report) -> str:
-    """Return how many positives the longest list of the first screen leaves out."""
-    lists = report["lists"]
-    position = lists["length"].index(report["lengths"][-1])
-    left = report["data"]["n_positives"] - lists["hits"]["value"][position]
-    return count(max(left, 0.0))
-
-
 def metric_texts(report: Report) -> list[dict[str, str]]:
     """Return all metrics as rows of a table."""
     rows = []
     for name, entry in report["metrics"].items():
-        settings = ", ".join(
-            f"{key} = {_setting(value)}"
-            for key, value in entry["parameters"].items()
-            if value is not None
-        )
-        known = METRICS.get(name)
-        has_interval = entry["low"] is not None
+        given = {key: value for key, value in entry["parameters"].items() if value is not None}
         rows.append(
             {
                 "name": METRIC_NAMES.get(name, name),
-                "summary": known.summary if known else "",
-                "settings": settings,
-                "value": decimal(entry["value"]),
-                "range": between(entry["low"], entry["high"], decimal) if has_interval else "",
+                "summary": METRICS[name].summary if name in METRICS else "",
+                "settings": ", ".join(f"{key} = {_setting(value)}" for key, value in given.items()),
+                **_value_and_range(entry, decimal, unknown=""),
             }
         )
     return rows
@@ -315,24 +222,24 @@ def _setting(value: Any) -> str:
 
 def alert_texts(report: Report) -> dict[str, Any]:
     """Return the alerts as strings: columns with their kind, and rows of cells."""
-    alerts = report["alerts"]
+    alerts, currency = report["alerts"], report["currency"] or ""
     names = alerts["columns"]
     hidden = {"probability_low", "probability_high"} if "probability" in names else set()
-    columns = [
-        {
-            "name": COLUMN_NAMES.get(name, name),
-            "kind": _kind(name, [row[place] for row in alerts["rows"]]),
-            "place": place,
-        }
-        for place, name in enumerate(names)
-        if name not in hidden
-    ]
-    rows = [
-        [_alert_cell(row, names, column["place"], report) for column in columns]
-        for row in alerts["rows"]
-    ]
-    shown = [{"name": column["name"], "kind": column["kind"]} for column in columns]
-    return {"columns": shown, "rows": rows, "csv": alerts["csv"], "n_total": alerts["n_total"]}
+    places = [place for place, name in enumerate(names) if name not in hidden]
+    return {
+        "columns": [
+            {
+                "name": COLUMN_NAMES.get(names[place], names[place]),
+                "kind": _kind(names[place], [row[place] for row in alerts["rows"]]),
+            }
+            for place in places
+        ],
+        "rows": [
+            [_alert_cell(place, names, row, currency) for place in places] for row in alerts["rows"]
+        ],
+        "csv": alerts["csv"],
+        "n_total": alerts["n_total"],
+    }
 
 
 def _kind(name: str, cells: list[Any]) -> str:
@@ -345,7 +252,7 @@ def _kind(name: str, cells: list[Any]) -> str:
     return "short" if all(len(str(cell)) <= SHORT_CELL for cell in given) else "text"
 
 
-def _alert_cell(row: list[Any], names: list[str], place: int, report: Report) -> Any:
+def _alert_cell(place: int, names: list[str], row: list[Any], currency: str) -> Any:
     """Return one cell of the alerts as text, or as a list of texts."""
     cell, name = row[place], names[place]
     if isinstance(cell, list):
@@ -353,18 +260,13 @@ def _alert_cell(row: list[Any], names: list[str], place: int, report: Report) ->
     if cell is None:
         return ""
     if name == "probability" and isinstance(cell, float):
-        text = percent(cell)
-        if "probability_low" in names and "probability_high" in names:
-            low = row[names.index("probability_low")]
-            high = row[names.index("probability_high")]
-            if low is not None and high is not None:
-                text += f" ({between(low, high, percent)})"
-        return text
+        by_name = dict(zip(names, row, strict=True))
+        low, high = (by_name.get(f"probability_{end}") for end in ("low", "high"))
+        known = low is not None and high is not None
+        return percent(cell) + (f" ({between(low, high, percent)})" if known else "")
     if name == "value" and isinstance(cell, int | float):
-        return money(cell, report["currency"] or "")
-    if isinstance(cell, float):
-        return amount(cell)
-    return str(cell)
+        return money(cell, currency)
+    return amount(cell) if isinstance(cell, float) else str(cell)
 
 
 def model_texts(report: Report) -> dict[str, Any] | None:
@@ -406,12 +308,14 @@ def model_texts(report: Report) -> dict[str, Any] | None:
     }
 
 
-def _value_and_range(entry: dict[str, Any], write: Callable[[Any], str]) -> dict[str, str]:
+def _value_and_range(
+    entry: dict[str, Any], write: Callable[[Any], str], unknown: str = "no interval"
+) -> dict[str, str]:
     """Return a figure and its interval, which a single split cannot give."""
     known = entry["low"] is not None and entry["high"] is not None
     return {
         "value": write(entry["value"]),
-        "range": between(entry["low"], entry["high"], write) if known else "no interval",
+        "range": between(entry["low"], entry["high"], write) if known else unknown,
     }
 
 
