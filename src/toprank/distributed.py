@@ -18,8 +18,12 @@ from sklearn.utils import check_random_state
 
 from toprank.base import threshold_for_positives
 from toprank.boosting import GradientBoostingRanker
-from toprank.boosting.settings import booster_parameters
-from toprank.boosting.xgboost_helpers import column_types, predict_margin, require_xgboost
+from toprank.boosting.xgboost_helpers import (
+    booster_parameters,
+    column_types,
+    predict_margin,
+    require_xgboost,
+)
 from toprank.columns import Columns
 from toprank.objectives import Objective, ScoredList
 from toprank.objectives.binned import binned_gradient_hessian
