@@ -23,10 +23,9 @@ class _ClassSums:
     """Sums of w·exp(multiplier·f) over class c (0 negatives, 1 positives) of each query q.
 
     Rows stand query after query: `order` says where each was (None for one list). `terms` are
-    exp(multiplier·f), each divided by the greatest of its query and class. By query and class there are `logs`, the
-    logarithms of the sums (0 where a class has no rows), `parts`, what to multiply the terms by so that they add
-    up to 1, and `weights`. `share` is each query's part in the mean over the queries that hold both classes,
-    as a column.
+    exp(multiplier·f), each divided by the greatest of its query and class. By query and class: `logs` of sums
+    (0 where a class has no rows), `parts`, what to multiply the terms by so that they add up to 1, and
+    `weights`. `share` is each query's part in the mean over those that hold both classes, as a column.
     """
 
     order: np.ndarray | None
