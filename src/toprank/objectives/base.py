@@ -141,7 +141,7 @@ class Objective(LibraryAdapters, ABC):
             return np.zeros(len(rows.y)), np.zeros(len(rows.y))
         gradient, hessian, order = self._gradient_hessian(present)
         # Just above 0, so that no division by it can fail.
-        floor = max(_FLOOR * float(hessian.mean()), _LEAST)
+        floor = np.maximum(_FLOOR * hessian.mean(), _LEAST)
         if present.weight is not None:
             weight = present.weight if order is None else present.weight[order]
             floor = np.maximum(floor * weight, _LEAST)
