@@ -178,7 +178,7 @@ class _Partitions(NamedTuple):
 
 def _partitions(X: Any, y: Any, sample_weight: Any) -> _Partitions:
     """Return the partitions of Dask collections that are cut at the same rows."""
-    parts = []
+    parts: list[list[Any]] = []
     for name, collection in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         if collection is None:
             parts.append([None] * len(parts[0]))
