@@ -24,11 +24,10 @@ def softplus(t):
 # ---------------------------------------------------------------------------------- pair sums
 
 
-def pair_sums(kernel: Callable, targets, sources, weights, side: str = "both"):
+def pair_sums(kernel: Callable, targets, sources, weights):
     """Sum over sources of weight · kernel(source - target), pair by pair."""
     difference = np.asarray(sources)[None, :] - np.asarray(targets)[:, None]
-    counts = {"both": difference == difference, "above": difference > 0, "below": difference < 0}
-    return (kernel(difference) * counts[side]) @ np.asarray(weights).T
+    return kernel(difference) @ np.asarray(weights)
 
 
 # -------------------------------------------------------------------------------------- losses

@@ -21,7 +21,7 @@ from experiments.defaults.tasks import REPEATS, Task, make_task
 from experiments.defaults.variants import BASE, OBJECTIVES, VARIANTS
 from experiments.defaults.yardstick import quality, tuned_logistic
 from toprank import GradientBoostingRanker, metrics
-from toprank.boosting.settings import automatic_rate
+from toprank.boosting.xgboost_helpers import automatic_rate
 
 
 def ours(data: str, repeat: int, variant: str, objective: str) -> dict:

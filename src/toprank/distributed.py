@@ -9,7 +9,7 @@ answer is an ordinary fitted `GradientBoostingRanker`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,12 @@ from sklearn.utils import check_random_state
 
 from toprank.base import threshold_for_positives
 from toprank.boosting import GradientBoostingRanker
-from toprank.boosting.settings import booster_parameters
-from toprank.boosting.xgboost_helpers import column_types, predict_margin, require_xgboost
+from toprank.boosting.xgboost_helpers import (
+    booster_parameters,
+    column_types,
+    predict_margin,
+    require_xgboost,
+)
 from toprank.columns import Columns
 from toprank.objectives import Objective, ScoredList
 from toprank.objectives.binned import binned_gradient_hessian
@@ -74,13 +78,14 @@ def fit_distributed(
     >>> from toprank import GradientBoostingRanker
     >>> model = fit_distributed(GradientBoostingRanker(), X, y, client=Client())  # doctest: +SKIP
     """
+    from distributed import default_client
+
     model = _checked(ranker, exchange)
-    rows = _Partitions.of(X, y, sample_weight)
+    rows = _partitions(X, y, sample_weight)
     _learn_columns_and_labels(model, rows)
-    rows = rows.encoded(model)
-    training = _Training.of(model, rows, exchange, client)
-    seeds = check_random_state(model.random_state).randint(2**31 - 1, size=model.n_seeds)
-    model.boosters_ = [training.boost(model, int(seed)) for seed in seeds]
+    rows = _encoded(model, rows)
+    client = default_client() if client is None else client
+    model.boosters_ = _boosters(model, rows, exchange, client)
     model.n_estimators_ = model.n_estimators
     model.validation_scores_, model.trained_on_sparse_ = [], False
     model.offset_ = _threshold(model, rows)
@@ -91,17 +96,8 @@ def fit_distributed(
 class SpreadObjective:
     """An objective as XGBoost calls it on each worker, with what the workers have to share.
 
-    Attributes
-    ----------
-    objective : Objective
-    exchange : {"exact", "histogram"}
-    subsample : float
-        Share of the rows that each round draws; the others have no gradient.
-    seed : int
-    base_score : float
-        Added to all scores, which XGBoost counts from 0.
-    n_points : int
-        Of the histogram.
+    Each round draws a share `subsample` of the rows; the others have no gradient. `base_score` is added to all
+    scores, which XGBoost counts from 0, and a histogram has `n_points`.
     """
 
     objective: Objective
@@ -172,76 +168,63 @@ def _checked(ranker: GradientBoostingRanker, exchange: str) -> GradientBoostingR
     return model
 
 
-@dataclass(frozen=True)
-class _Partitions:
-    """The partitions of the rows, their labels and their weights, one delayed object for each."""
+class _Partitions(NamedTuple):
+    """The partitions of the rows, their labels and their weights (or None), one delayed object each."""
 
     X: list[Any]
     y: list[Any]
-    weight: list[Any] | None
-
-    @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any) -> _Partitions:
-        parts = [None if c is None else _delayed_parts(c) for c in (X, y, sample_weight)]
-        for name, part in zip(("y", "sample_weight"), parts[1:], strict=True):
-            if part is not None and len(part) != len(parts[0] or ()):
-                raise ValueError(
-                    f"{name} has {len(part)} partitions and X has {len(parts[0] or ())}; "
-                    "they must be cut at the same rows (align them, or repartition both)"
-                )
-        return cls(*parts)  # type: ignore[arg-type]
-
-    def counts(self) -> np.ndarray:
-        """Return the rows, the weight of positives and that of negatives of each encoded partition."""
-        import dask
-
-        weights = [None] * len(self.y) if self.weight is None else self.weight
-        parts = zip(self.y, weights, strict=True)
-        return np.array(dask.compute(*[dask.delayed(_count)(*part) for part in parts]))
-
-    def encoded(self, model: GradientBoostingRanker) -> _Partitions:
-        """Encode rows as float matrices and labels as 0, 1, ...; keep both in the memory of the workers."""
-        import dask
-
-        X = [dask.delayed(_matrix)(part, model.columns_) for part in self.X]
-        y = [dask.delayed(_labels)(part, model) for part in self.y]
-        kept = dask.persist(*X, *y, *(self.weight or ()))
-        n = len(X)
-        return _Partitions(
-            list(kept[:n]), list(kept[n : 2 * n]), list(kept[2 * n :]) if self.weight else None
-        )
+    weight: list[Any]
 
 
-def _delayed_parts(collection: Any) -> list[Any]:
-    if not hasattr(collection, "to_delayed"):
-        raise TypeError(
-            f"X, y and sample_weight must be Dask collections, not {type(collection).__name__}; "
-            "rows in the memory of one machine are fitted by GradientBoostingRanker.fit"
-        )
-    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
+def _partitions(X: Any, y: Any, sample_weight: Any) -> _Partitions:
+    """Return the partitions of Dask collections that are cut at the same rows."""
+    parts: list[list[Any]] = []
+    for name, collection in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        if collection is None:
+            parts.append([None] * len(parts[0]))
+            continue
+        if not hasattr(collection, "to_delayed"):
+            raise TypeError(
+                f"{name} must be a Dask collection, not {type(collection).__name__}; "
+                "rows in the memory of one machine are fitted by GradientBoostingRanker.fit"
+            )
+        parts.append(list(np.asarray(collection.to_delayed(), dtype=object).ravel()))
+        if len(parts[-1]) != len(parts[0]):
+            raise ValueError(
+                f"{name} has {len(parts[-1])} partitions and X has {len(parts[0])}; "
+                "they must be cut at the same rows (align them, or repartition both)"
+            )
+    return _Partitions(*parts)
+
+
+def _encoded(model: GradientBoostingRanker, rows: _Partitions) -> _Partitions:
+    """Encode rows as float matrices and labels as 0, 1, ...; keep both in the memory of the workers."""
+    import dask
+
+    X = [dask.delayed(_matrix)(part, model.columns_) for part in rows.X]
+    y = [dask.delayed(_labels)(part, model) for part in rows.y]
+    return _Partitions(*dask.persist(X, y, rows.weight))
 
 
 def _learn_columns_and_labels(model: GradientBoostingRanker, rows: _Partitions) -> None:
     """Set what `fit` sets from the whole table: its columns, categories and classes."""
     import dask
 
-    columns = dask.compute(*[dask.delayed(_columns_of)(part) for part in rows.X])
-    labels = dask.compute(*[dask.delayed(np.unique)(part) for part in rows.y])
-    sizes = dask.compute(*[dask.delayed(len)(part) for part in rows.y])
+    columns, labels, sizes = dask.compute(
+        [dask.delayed(_columns_of)(part) for part in rows.X],
+        [dask.delayed(np.unique)(part) for part in rows.y],
+        [dask.delayed(len)(part) for part in rows.y],
+    )
     if sum(sizes) == 0:
         raise ValueError("the collections have no rows")
     first = next(part for part, size in zip(rows.X, sizes, strict=True) if size)
-    model._check_rows(dask.compute(dask.delayed(_head)(first))[0], reset=True)
+    model._check_rows(first[:2].compute(), reset=True)
     model.columns_ = Columns.union([c for c, size in zip(columns, sizes, strict=True) if size])
     model._check_labels(np.concatenate(labels))
 
 
 def _columns_of(part: Any) -> Columns:
     return Columns.of(part) if isinstance(part, pd.DataFrame) else Columns.numeric(part.shape[1])
-
-
-def _head(part: Any) -> Any:
-    return part.iloc[:2] if isinstance(part, pd.DataFrame) else part[:2]
 
 
 def _matrix(part: Any, columns: Columns) -> np.ndarray:
@@ -255,48 +238,31 @@ def _labels(part: Any, model: GradientBoostingRanker) -> np.ndarray:
     return model._known_labels(np.asarray(part))
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The binned rows on the cluster, and what every booster is trained with.
+def _boosters(
+    model: GradientBoostingRanker, rows: _Partitions, exchange: str, client: Any
+) -> list[Any]:
+    """Train a booster for each seed by XGBoost's own distributed training."""
+    import dask
 
-    `base_score` is where the scores start: the base rate for losses of single rows, as on one machine.
-    """
-
-    client: Any
-    matrix: Any
-    n_rows: int
-    objective: Objective
-    exchange: str
-    base_score: float
-
-    @classmethod
-    def of(
-        cls, model: GradientBoostingRanker, rows: _Partitions, exchange: str, client: Any
-    ) -> _Training:
-        from distributed import default_client
-
-        client = default_client() if client is None else client
-        counts = rows.counts()
-        n_rows, objective = int(counts[:, 0].sum()), model._objective()
-        if exchange == "auto":
-            exchange = "exact" if n_rows <= _LONGEST_EXACT or objective.by_rank else "histogram"
-        matrix = _quantile_matrix(client, model, rows, counts[:, 0].astype(int).tolist())
-        base_score = 0.0
-        if objective.pointwise:
-            base_score = float(np.log(counts[:, 1].sum() / counts[:, 2].sum()))
-        return cls(client, matrix, n_rows, objective, exchange, base_score)
-
-    def boost(self, model: GradientBoostingRanker, seed: int) -> Any:
-        """Train one booster by XGBoost's own distributed training."""
-        parameters = booster_parameters(model, self.n_rows, seed)
+    parts = zip(rows.y, rows.weight, strict=True)
+    counts = np.array(dask.compute(*[dask.delayed(_count)(*part) for part in parts]))
+    n_rows, positive, negative = counts.sum(axis=0)
+    objective, base_score = model._objective(), 0.0
+    if objective.pointwise:  # start at the base rate, as on one machine
+        base_score = float(np.log(positive / negative))
+    if exchange == "auto":
+        exchange = "exact" if n_rows <= _LONGEST_EXACT or objective.by_rank else "histogram"
+    matrix = _quantile_matrix(client, model, rows, counts[:, 0].astype(int).tolist())
+    boosters = []
+    for seed in check_random_state(model.random_state).randint(2**31 - 1, size=model.n_seeds):
+        parameters = booster_parameters(model, int(n_rows), int(seed))
         parameters.pop("nthread")  # what a worker has is the cluster's choice
-        shared = SpreadObjective(
-            self.objective, self.exchange, model.subsample, seed, self.base_score
-        )
+        shared = SpreadObjective(objective, exchange, model.subsample, int(seed), base_score)
         found = require_xgboost("dask").train(
-            self.client, parameters, self.matrix, model.n_estimators, obj=shared
+            client, parameters, matrix, model.n_estimators, obj=shared
         )
-        return found["booster"]
+        boosters.append(found["booster"])
+    return boosters
 
 
 def _quantile_matrix(
@@ -315,7 +281,7 @@ def _quantile_matrix(
         client,
         joined(rows.X, model.n_features_in_),
         joined(rows.y),
-        weight=None if rows.weight is None else joined(rows.weight),
+        weight=None if rows.weight[0] is None else joined(rows.weight),
         max_bin=model.max_bins,
         **column_types(model.columns_),
     )
@@ -335,10 +301,8 @@ def _threshold(model: GradientBoostingRanker, rows: _Partitions) -> float:
         return np.mean([predict_margin(booster, part) for booster in boosters], axis=0)
 
     scores = dask.compute(*[dask.delayed(score)(part, model.boosters_) for part in rows.X])
-    labels = dask.compute(*rows.y)
-    weight = None
-    if rows.weight is not None:
-        weight = np.concatenate([np.asarray(w, float) for w in dask.compute(*rows.weight)])
+    labels, weights = dask.compute(rows.y, rows.weight)
+    weight = None if weights[0] is None else np.concatenate([np.asarray(w, float) for w in weights])
     raw_scores = np.concatenate(scores)
     model._warn_if_constant(raw_scores)
     return threshold_for_positives(np.concatenate(labels) > 0, raw_scores, weight)
@@ -354,13 +318,8 @@ def _rank() -> int:
 def _combine(array: np.ndarray, how: str) -> np.ndarray:
     """Return the elementwise minimum, maximum or sum of an array over the workers."""
     collective = require_xgboost("collective")
-    operations = {
-        "min": collective.Op.MIN,
-        "max": collective.Op.MAX,
-        "sum": collective.Op.SUM,
-    }
     array = np.ascontiguousarray(array, dtype=np.float64)
-    return collective.allreduce(array, operations[how]).reshape(array.shape)
+    return collective.allreduce(array, collective.Op[how.upper()]).reshape(array.shape)
 
 
 def _gathered(columns: np.ndarray) -> tuple[np.ndarray, slice]:

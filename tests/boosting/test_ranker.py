@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
+from sklearn.tree import DecisionTreeRegressor
 
 from toprank import (
     SGBAP,
@@ -23,7 +24,8 @@ from toprank import (
     objectives,
     save,
 )
-from toprank.objectives import OBJECTIVES
+from toprank.boosting.engine import quadratic_step
+from toprank.objectives import OBJECTIVES, ScoredList
 from toprank.parallel import thread_count
 
 
@@ -427,3 +429,26 @@ def test_scores_kept_by_xgboost_are_those_kept_here(monkeypatch, objective):
         more = GradientBoostingRanker(objective, n_estimators=5, subsample=0.7, random_state=1)
         found.append(more.fit(X, y, init_model=first).decision_function(X))
     np.testing.assert_allclose(found[1], found[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if not OBJECTIVES[name].smooth])
+@pytest.mark.parametrize("spread", [0.0, 0.5, 5.0])
+def test_the_step_of_a_lambda_objective_lowers_its_loss_at_fixed_deltas(name, spread):
+    """Even unshrunk, along a tree of any size, with every pair written out."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 4)), (rng.random(150) < 0.2).astype(float)
+    scores = spread * rng.normal(size=150)
+    objective = OBJECTIVES[name]()
+    rows = ScoredList.of(y, scores, graded=objective.graded)
+    gradient, hessian = objective.scaled_gradient_hessian(rows)
+    deltas = np.where(y[:, None] > y, objective.deltas(y, scores), 0.0)
+
+    def frozen_loss(f):
+        return float((deltas * np.logaddexp(0.0, f - f[:, None])).sum())
+
+    for leaves in (2, 16, 100):
+        tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0).fit(X, -gradient)
+        direction = tree.predict(X)
+        step = quadratic_step(gradient, hessian, direction, largest_move=0.5)
+        assert 0 < step <= 0.5 / np.abs(direction).max() * (1 + 1e-12)
+        assert frozen_loss(scores + step * direction) < frozen_loss(scores)

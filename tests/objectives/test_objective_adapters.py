@@ -136,7 +136,7 @@ def test_catboost_refuses_the_others_and_says_why(name):
 
 def test_an_unknown_interface():
     for make in (objectives.get("logistic").for_xgboost, objectives.get("logistic").for_lightgbm):
-        with pytest.raises(ValueError, match="api must be 'native' or 'sklearn'"):
+        with pytest.raises(ValueError, match="api must be one of 'native', 'sklearn'"):
             make(api="spark")
 
 

@@ -17,36 +17,21 @@ from scipy.optimize import minimize_scalar
 
 from toprank.base import TrainingData
 from toprank.boosting.xgboost_helpers import (
+    automatic_rate,
+    booster_parameters,
     predict_margin,
     quantile_matrix,
     require_xgboost,
     row_matrix,
     scale_leaves,
 )
-from toprank.columns import Columns
 from toprank.objectives import Objective, ScoredList
 from toprank.parallel import limit_threads
 from toprank.stopping import EarlyStopping, ValidationMetric, run_rounds
 
-__all__ = ["Boosted", "Round", "Settings", "Validation", "boost", "line_search"]
+__all__ = ["Round", "Validation", "boost", "line_search", "quadratic_step"]
 
 _MANY_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a fit is told: the objective, the steps and XGBoost's own parameters."""
-
-    objective: Objective
-    n_estimators: int
-    learning_rate: float
-    step: str
-    largest_move: float
-    subsample: float
-    n_jobs: int | None
-    parameters: dict[str, Any]
-    verbose: int = 0
-    label: str = "boosting"
 
 
 @dataclass(frozen=True)
@@ -86,32 +71,25 @@ class Round:
     validation: float | None
 
 
-@dataclass(frozen=True)
-class Boosted:
-    """What the rounds leave behind."""
-
-    booster: Any
-    n_rounds: int
-    history: list[float]
-
-
 Callback = Callable[[Round], Any]
 
 
 def boost(
+    ranker: Any,
     data: TrainingData,
-    columns: Columns,
-    settings: Settings,
+    objective: Objective,
+    seed: int,
     *,
+    label: str = "boosting",
     validation: Validation | None = None,
     callbacks: Sequence[Callback] = (),
     start: Any = None,
-) -> Boosted:
-    """Run the rounds from scratch, or from the booster `start`.
+) -> tuple[Any, list[float]]:
+    """Run a ranker's rounds from scratch, or from the booster `start`; return booster and validation values.
 
     Ctrl-C keeps the rounds done so far (with a warning) if there is at least one.
     """
-    run = _Run(data, columns, settings, validation, start)
+    run = _Run(ranker, data, objective, seed, validation, start)
     stopping = EarlyStopping()
     if validation is not None:
         stopping = EarlyStopping(validation.patience, validation.metric.greater_is_better)
@@ -122,12 +100,14 @@ def boost(
         return stop or any(asked)
 
     run_rounds(
-        run.rounds(), settings.n_estimators, after_round=after_round, verbose=settings.verbose,
-        label=settings.label,
-    )  # fmt: skip
+        run.rounds(),
+        ranker.n_estimators,
+        after_round=after_round,
+        verbose=ranker.verbose,
+        label=label,
+    )
     keep = stopping.best_round if stopping.patience is not None else len(run.factors)
-    booster = run.finished_booster(keep or len(run.factors))
-    return Boosted(booster, booster.num_boosted_rounds(), stopping.history)
+    return run.finished_booster(keep or len(run.factors)), stopping.history
 
 
 class _Run:
@@ -135,27 +115,25 @@ class _Run:
 
     def __init__(
         self,
+        ranker: Any,
         data: TrainingData,
-        columns: Columns,
-        settings: Settings,
+        objective: Objective,
+        seed: int,
         validation: Validation | None,
         start: Any,
     ) -> None:
-        self.settings, self.validation = settings, validation
+        self.ranker, self.objective, self.validation = ranker, objective, validation
+        self.newton = ranker.step == "newton"
         self.factors: list[float] = []
+        parameters = booster_parameters(ranker, len(data.y), seed)
         self.matrix = quantile_matrix(
-            data.X,
-            columns,
-            max_bin=settings.parameters["max_bin"],
-            sample_weight=data.sample_weight,
-            n_jobs=settings.n_jobs,
-        )
-        self.booster = require_xgboost().Booster(
-            settings.parameters, [self.matrix], model_file=start
-        )
+            data.X, ranker.columns_, max_bin=ranker.max_bins, sample_weight=data.sample_weight,
+            n_jobs=ranker.n_jobs,
+        )  # fmt: skip
+        self.booster = require_xgboost().Booster(parameters, [self.matrix], model_file=start)
         self.n_start = self.booster.num_boosted_rounds()
-        self.scores = _starting_scores(start, data, settings.objective)
-        self.cached = settings.step == "newton" and len(data.y) >= _MANY_ROWS
+        self.scores = _starting_scores(start, data, objective)
+        self.cached = self.newton and len(data.y) >= _MANY_ROWS
         if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
             # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
             self.base = self.scores - self._margins()
@@ -164,42 +142,45 @@ class _Run:
         else:
             self.rows = row_matrix(data.X, self.matrix)
         self.list = ScoredList.of(
-            data.y, self.scores, data.sample_weight, data.qid, graded=settings.objective.graded
+            data.y, self.scores, data.sample_weight, data.qid, graded=objective.graded
         )
         if validation is not None:
-            self.validation_scores = _starting_scores(start, validation.data, settings.objective)
-        seed = settings.parameters["seed"]
-        self.draw = StratifiedDraw(data.y > 0, data.weights > 0, settings.subsample, seed)
+            self.validation_scores = _starting_scores(start, validation.data, objective)
+        self.draw = StratifiedDraw(data.y > 0, data.weights > 0, ranker.subsample, seed)
 
     def rounds(self) -> Iterator[Round]:
         """Do one round after the other."""
-        for number in range(1, self.settings.n_estimators + 1):
-            with limit_threads(self.settings.n_jobs):
+        total = self.ranker.n_estimators
+        for number in range(1, total + 1):
+            with limit_threads(self.ranker.n_jobs):
                 self._round()
             value = None if self.validation is None else self.validation(self.validation_scores)
-            yield Round(number, self.settings.n_estimators, value)
+            yield Round(number, total, value)
 
     def _round(self) -> None:
         """Draw rows, take the gradient, grow a tree, go along it."""
         drawn = self.draw()
         rows = self.list.at(self.scores, drawn)
-        gradient, hessian = self.settings.objective.scaled_gradient_hessian(rows)
+        gradient, hessian = self.objective.scaled_gradient_hessian(rows)
         number = self.n_start + len(self.factors)
+        tree_hessian = hessian
+        if not self.newton:  # so that the tree fits the gradient by least squares
+            weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+            tree_hessian = (weight * (hessian.sum() / weight.sum())).astype(np.float32)
         self.booster.boost(
-            self.matrix,
-            number,
-            grad=self._of_all_rows(gradient, drawn),
-            hess=self._of_all_rows(self._tree_hessian(rows, hessian), drawn),
-        )
+            self.matrix, number, grad=self._of_all_rows(gradient, drawn),
+            hess=self._of_all_rows(tree_hessian, drawn),
+        )  # fmt: skip
         tree = (number, number + 1)
+        factor = 1.0
         if self.cached:
-            factor = 1.0
             np.add(self.base, self._margins(), out=self.scores)
         else:
             update = self.booster.predict(self.rows, output_margin=True, iteration_range=tree)
             update = update.astype(np.float64)
-            direction = update if drawn is None else update[drawn]
-            factor = self._step(rows, gradient, hessian, direction)
+            if not self.newton:
+                direction = update if drawn is None else update[drawn]
+                factor = self._step(rows, gradient, hessian, direction)
             self.scores += factor * update
         if self.validation is not None:
             self.validation_scores += factor * predict_margin(
@@ -210,13 +191,6 @@ class _Run:
     def _margins(self) -> np.ndarray:
         """Return the sums of the leaves that XGBoost keeps for the rows that it trains on."""
         return self.booster.predict(self.matrix, output_margin=True)
-
-    def _tree_hessian(self, rows: ScoredList, hessian: np.ndarray) -> np.ndarray:
-        """Return the Hessian itself, or one that makes trees fit the gradient by least squares."""
-        if self.settings.step == "newton":
-            return hessian
-        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-        return (weight * (hessian.sum() / weight.sum())).astype(np.float32)
 
     def _of_all_rows(self, values: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
         """Put values of the drawn rows among zeros for the others."""
@@ -230,18 +204,16 @@ class _Run:
         self, rows: ScoredList, gradient: np.ndarray, hessian: np.ndarray, direction: np.ndarray
     ) -> float:
         """Return how far to go along the new tree."""
-        settings = self.settings
-        if settings.step == "newton":
-            return 1.0
-        if not settings.objective.smooth:
-            best = quadratic_step(gradient, hessian, direction, settings.largest_move)
-            return settings.learning_rate * best
+        largest_move = self.ranker.max_leaf_step or np.inf
+        if self.objective.smooth:
 
-        def loss(scores: np.ndarray) -> float:
-            return settings.objective.loss(rows.y, scores, sample_weight=rows.weight, qid=rows.qid)
+            def loss(scores: np.ndarray) -> float:
+                return self.objective.loss(rows.y, scores, sample_weight=rows.weight, qid=rows.qid)
 
-        best = line_search(loss, rows.scores, direction, largest_move=settings.largest_move)
-        return settings.learning_rate * best
+            best = line_search(loss, rows.scores, direction, largest_move=largest_move)
+        else:
+            best = quadratic_step(gradient, hessian, direction, largest_move)
+        return (self.ranker.learning_rate or automatic_rate(len(self.scores))) * best
 
     def finished_booster(self, n_rounds: int) -> Any:
         """Return the booster with its steps written into the leaves, cut after so many rounds."""
@@ -274,14 +246,7 @@ class StratifiedDraw:
     The objective is computed on the draw alone (Friedman's stochastic gradient boosting; Frery et al.
     2017, algorithm 1), so at least one row of each class is always in it.
 
-    Parameters
-    ----------
-    positive : ndarray of bool
-    present : ndarray of bool
-        Rows with a weight above zero; the others are never drawn.
-    share : float
-        Share of the rows in (0, 1]; 1 draws every row that is present.
-    random_state : int
+    Rows that are not `present` (of weight 0) are never drawn; a share of 1 draws all others.
     """
 
     def __init__(
@@ -348,8 +313,11 @@ def quadratic_step(
 ) -> float:
     r"""Return the minimum of the quadratic model :math:`s\, g \cdot d + s^2 \sum_i h_i d_i^2 / 2`.
 
-    For objectives that are not smooth: a lambda objective has a gradient at the ranks of the moment and no
-    loss that could be followed to other ranks. No score moves by more than `largest_move`.
+    For objectives that are not smooth: the loss of a lambda objective holds the weights of pairs fixed at
+    the ranks of the moment, and away from those ranks its sums over pairs do not factorise any more: a line
+    search would cost a double loop. The model has the loss's own gradient, and as :math:`(d_i - d_j)^2 \le
+    2 d_i^2 + 2 d_j^2` at least half of its curvature, so that at the current scores no learning rate up to 1
+    leads uphill. No score moves by more than `largest_move`.
 
     Examples
     --------

@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from toprank import metrics, objectives
 from toprank.base import TrainingData
 from toprank.boosting.base import BoostedTreesRanker
-from toprank.boosting.engine import Boosted, Callback, Settings, Validation, boost
-from toprank.boosting.settings import GROWTH, automatic_rate, booster_parameters
-from toprank.boosting.xgboost_helpers import predict_margin, require_xgboost
+from toprank.boosting.engine import Callback, Validation, boost
+from toprank.boosting.xgboost_helpers import GROWTH, predict_margin, require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.stopping import ValidationMetric, hold_out
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
@@ -69,7 +68,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         Bins of each column.
     step : {"newton", "line_search"}, default="newton"
         Newton leaves, or trees fitted to the gradient by least squares with a bounded line search
-        for each, as Frery et al. (2017) have it.
+        for each, as Frery et al. (2017) have it. A lambda objective has no loss beyond the ranks of the
+        moment: along its trees the step is the minimum of the quadratic model of gradient and Hessian.
+        Either way no row moves by more than `max_leaf_step`, and the step is then shrunk.
     n_seeds : int, default=1
         Train this many boosters with different seeds and average their scores.
     early_stopping_rounds : int, optional
@@ -236,10 +237,18 @@ class GradientBoostingRanker(BoostedTreesRanker):
         if init_model is not None:
             data = self._encode_like(init_model, X, data)
         training, validation = self._validation_split(data, eval_set, objective.graded)
-        results = self._boost(objective, training, validation, init_model, callbacks)
-        self.boosters_ = [result.booster for result in results]
-        self.n_estimators_ = results[0].n_rounds
-        self.validation_scores_ = results[0].history
+        starts = [None] * self.n_seeds if init_model is None else init_model.boosters_
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)
+        results = [
+            boost(
+                self, training, objective, int(seed), validation=validation, callbacks=callbacks,
+                start=start, label=f"boosting {objective.name}" + (f", seed {k}" if k > 1 else ""),
+            )
+            for k, (seed, start) in enumerate(zip(seeds, starts, strict=True), start=1)
+        ]  # fmt: skip
+        self.boosters_ = [booster for booster, _ in results]
+        self.n_estimators_ = self.boosters_[0].num_boosted_rounds()
+        self.validation_scores_ = results[0][1]
         raw_scores = self._raw_scores(data.X)
         self._warn_if_constant(raw_scores)
         self._set_threshold(raw_scores, data)
@@ -259,8 +268,6 @@ class GradientBoostingRanker(BoostedTreesRanker):
     # -- parts of fit ----------------------------------------------------------------------------
 
     def _objective(self) -> objectives.Objective:
-        if isinstance(self.objective, objectives.Objective):
-            return self.objective
         return objectives.get(self.objective)
 
     def _accepts_grades(self) -> bool:
@@ -299,53 +306,18 @@ class GradientBoostingRanker(BoostedTreesRanker):
         by_grade = known is None or known.graded
         patience = self.early_stopping_rounds
         if eval_set is not None:
-            return data, Validation(self._check_eval_set(eval_set), metric, by_grade, patience)
+            if not 2 <= len(eval_set) <= 4:
+                raise ValueError(
+                    "eval_set must be (X, y), then sample_weight and qid if there are any"
+                )
+            given = self._check_evaluation(*eval_set)
+            given = replace(given, X=self._in_form(given.X))
+            return data, Validation(given, metric, by_grade, patience)
         if patience is None:
             return data, None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         held_out = hold_out(data.y, self.validation_fraction, seed, data.qid)
         return data.rows(~held_out), Validation(data.rows(held_out), metric, by_grade, patience)
-
-    def _check_eval_set(self, eval_set: tuple[Any, ...]) -> TrainingData:
-        if not 2 <= len(eval_set) <= 4:
-            raise ValueError(
-                "eval_set must be (X, y), (X, y, sample_weight) or (X, y, weight, qid)"
-            )
-        data = self._check_evaluation(*eval_set)
-        return replace(data, X=self._in_form(data.X))
-
-    def _boost(
-        self,
-        objective: objectives.Objective,
-        data: TrainingData,
-        validation: Validation | None,
-        init_model: GradientBoostingRanker | None,
-        callbacks: Sequence[Callback],
-    ) -> list[Boosted]:
-        """Boost once for each seed."""
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)
-        results = []
-        for k, seed in enumerate(seeds):
-            settings = Settings(
-                objective=objective,
-                n_estimators=self.n_estimators,
-                learning_rate=self.learning_rate or automatic_rate(len(data.y)),
-                step=self.step,
-                largest_move=self.max_leaf_step or np.inf,
-                subsample=self.subsample,
-                n_jobs=self.n_jobs,
-                parameters=booster_parameters(self, len(data.y), int(seed)),
-                verbose=self.verbose,
-                label=f"boosting {objective.name}" + (f", seed {k + 1}" if k else ""),
-            )
-            start = None if init_model is None else init_model.boosters_[k]
-            results.append(
-                boost(
-                    data, self.columns_, settings, validation=validation, callbacks=callbacks,
-                    start=start,
-                )
-            )  # fmt: skip
-        return results
 
     def _warn_if_constant(self, raw_scores: np.ndarray) -> None:
         if len(raw_scores) > 1 and np.ptp(raw_scores) == 0:

@@ -133,72 +133,56 @@ class TunedLogisticBooster(BoostedTreesRanker):
         -------
         self : TunedLogisticBooster
         """
-        self._check_settings()
-        data = self._check_training(X, y, sample_weight)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        inner = self._inner_splits(data, sample_weight, groups, time, gap, seed)
-        self.trained_on_sparse_ = bool(sparse.issparse(data.X))
-        self.best_params_, self.best_score_ = self._choose(data, inner, seed)
-        self.boosters_ = [self._boost(data, self.best_params_, seed)]
-        self._set_threshold(self._raw_scores(data.X), data)
-        return self
-
-    # -- parts of fit ----------------------------------------------------------------------------
-
-    def _check_settings(self) -> None:
         require_xgboost()
         for name in ("depths", "learning_rates"):
             values = getattr(self, name)
             if len(values) == 0 or not min(values) > 0:
                 raise ValueError(f"{name} must list numbers above 0, got {values!r}")
-
-    def _inner_splits(
-        self, data: TrainingData, sample_weight: Any, groups: Any, time: Any, gap: Any, seed: int
-    ) -> list[InnerSplit]:
-        """Split the rows that have weight; groups and times are given for all rows."""
+        data = self._check_training(X, y, sample_weight)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         weights = np.asarray(1.0 if sample_weight is None else sample_weight)
         kept = weights > 0 if weights.ndim else slice(None)  # or one number for all rows
         n_rows = len(weights) if weights.ndim else len(data.y)
-        if groups is not None:
-            groups = check_groups(groups, n_rows)[kept]
-        if time is not None:
-            time = check_time(time, n_rows)[kept]
-        return inner_splits(data.y, groups, time, gap, seed)
+        groups = None if groups is None else check_groups(groups, n_rows)[kept]
+        time = None if time is None else check_time(time, n_rows)[kept]
+        inner = inner_splits(data.y, groups, time, gap, seed)
+        self.trained_on_sparse_ = bool(sparse.issparse(data.X))
+        self.best_params_, self.best_score_ = self._choose(data, inner, seed)
+        chosen = self._parameters(
+            self.best_params_["max_depth"], self.best_params_["learning_rate"], seed
+        )
+        rounds = self.best_params_["n_estimators"]
+        self.boosters_ = [require_xgboost().train(chosen, self._matrix(data), rounds)]
+        self._set_threshold(self._raw_scores(data.X), data)
+        return self
+
+    # -- parts of fit ----------------------------------------------------------------------------
 
     def _choose(
         self, data: TrainingData, inner: list[InnerSplit], seed: int
     ) -> tuple[dict[str, Any], float]:
         """Return the setting with the best validation, and its value."""
         settings = [(int(d), float(r)) for d in self.depths for r in self.learning_rates]
-        best, best_value = _named(*settings[0], min(self.n_estimators, 100)), float("nan")
-        if not inner:
-            return best, best_value
-        parts = [self._matrices(data, *split) for split in inner]
+        best, best_value = (*settings[0], min(self.n_estimators, 100)), float("nan")
+        parts = []  # binned once for all settings
+        for train, validation in inner:
+            matrix = self._matrix(data.rows(train))
+            parts.append((matrix, self._matrix(data.rows(validation), reference=matrix)))
         with progress(len(settings), "tuning the yardstick", self.verbose > 0) as advance:
-            for depth, rate in settings:
+            for depth, rate in settings if parts else ():
                 curve = self._curve(parts, depth, rate, seed)
                 top = int(np.argmax(curve))
                 if not curve[top] <= best_value:  # the first is compared with NaN
-                    best, best_value = _named(depth, rate, top + 1), float(curve[top])
+                    best, best_value = (depth, rate, top + 1), float(curve[top])
                 advance(depth=depth, rate=rate)
-        return best, best_value
-
-    def _matrices(
-        self, data: TrainingData, train: np.ndarray, validation: np.ndarray
-    ) -> tuple[Any, Any]:
-        """Bin training and validation part, once for all settings."""
-        matrix = self._matrix(data.rows(train))
-        return matrix, self._matrix(data.rows(validation), reference=matrix)
+        names = ("max_depth", "learning_rate", "n_estimators")
+        return dict(zip(names, best, strict=True)), best_value
 
     def _matrix(self, data: TrainingData, reference: Any = None) -> Any:
         matrix = quantile_matrix(
-            data.X,
-            self.columns_,
-            max_bin=256,
-            sample_weight=data.sample_weight,
-            n_jobs=self.n_jobs,
-            reference=reference,
-        )
+            data.X, self.columns_, max_bin=256, sample_weight=data.sample_weight,
+            n_jobs=self.n_jobs, reference=reference,
+        )  # fmt: skip
         matrix.set_label(data.y)
         return matrix
 
@@ -228,10 +212,6 @@ class TunedLogisticBooster(BoostedTreesRanker):
         longest = max(map(len, curves))
         padded = [c + c[-1:] * (longest - len(c)) for c in curves]
         return np.mean(padded, axis=0)
-
-    def _boost(self, data: TrainingData, chosen: dict[str, Any], seed: int) -> Any:
-        parameters = self._parameters(chosen["max_depth"], chosen["learning_rate"], seed)
-        return require_xgboost().train(parameters, self._matrix(data), chosen["n_estimators"])
 
     def _parameters(self, depth: int, rate: float, seed: int) -> dict[str, Any]:
         return {
@@ -265,17 +245,8 @@ def _latest_quarter(y: np.ndarray, time: np.ndarray, gap: Any) -> list[InnerSpli
     start = np.sort(time)[int(np.floor((1 - HELD_OUT) * len(time)))]
     known = time < start
     known[known] = (start - time[known]) >= check_gap(gap, time)
-    train, validation = np.flatnonzero(known), np.flatnonzero(time >= start)
-    return [(train, validation)] if _both(y[train]) and _both(y[validation]) else []
-
-
-def _both(y: np.ndarray) -> bool:
-    """Return whether both classes are there."""
-    return bool(len(y)) and bool(y.any()) and not bool(y.all())
-
-
-def _named(depth: int, rate: float, rounds: int) -> dict[str, Any]:
-    return {"max_depth": depth, "learning_rate": rate, "n_estimators": rounds}
+    split = np.flatnonzero(known), np.flatnonzero(time >= start)
+    return [split] if all(len(np.unique(y[rows])) == 2 for rows in split) else []
 
 
 def _validation_precision(scores: np.ndarray, matrix: Any) -> tuple[str, float]:

@@ -7,56 +7,104 @@ Nothing here imports a library before it is used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from toprank.objectives.base import Objective
+from toprank.validation import check_choice
 
-__all__ = ["for_catboost", "for_lightgbm", "for_torch", "for_xgboost"]
+__all__ = ["LibraryAdapters"]
 
 Pair = tuple[np.ndarray, np.ndarray]
+_APIS = ("native", "sklearn")
 
 
-def for_xgboost(objective: Objective, api: str = "native") -> Callable[..., Pair]:
-    """Return what `xgboost.train(obj=...)` takes, or `XGBRegressor(objective=...)` with "sklearn"."""
+class LibraryAdapters:
+    """The methods of an objective that hand it to another library."""
 
-    def native(scores: np.ndarray, matrix: Any) -> Pair:
-        weight = matrix.get_weight()
-        bounds = matrix.get_uint_info("group_ptr")
-        sizes = np.diff(bounds.astype(np.int64)) if len(bounds) else None
-        return _gradient_hessian(objective, matrix.get_label(), scores, weight, sizes)
+    def for_xgboost(self, api: str = "native") -> Callable[..., Pair]:
+        """Return this objective for XGBoost.
 
-    def sklearn(y: np.ndarray, scores: np.ndarray, sample_weight: Any = None) -> Pair:
-        return _gradient_hessian(objective, y, scores, sample_weight, None)
+        Parameters
+        ----------
+        api : {"native", "sklearn"}
+            "native" for `xgboost.train(..., obj=...)`, with the weights and query groups of the
+            DMatrix (weights given for whole groups weigh queries); "sklearn" for
+            `XGBRegressor(objective=...)`.
+        """
 
-    return _choose(api, native, sklearn)
+        def native(scores: np.ndarray, matrix: Any) -> Pair:
+            bounds = matrix.get_uint_info("group_ptr")
+            sizes = np.diff(bounds.astype(np.int64)) if len(bounds) else None
+            return _gradient_hessian(self, matrix.get_label(), scores, matrix.get_weight(), sizes)
 
+        def sklearn(y: np.ndarray, scores: np.ndarray, sample_weight: Any = None) -> Pair:
+            return _gradient_hessian(self, y, scores, sample_weight)
 
-def for_lightgbm(objective: Objective, api: str = "native") -> Callable[..., Pair]:
-    """Return what `lightgbm.train({"objective": ...})` takes, or `LGBMRegressor` with "sklearn"."""
+        check_choice(api, "api", _APIS)
+        return native if api == "native" else sklearn
 
-    def native(scores: np.ndarray, data: Any) -> Pair:
-        return _gradient_hessian(
-            objective, data.get_label(), scores, data.get_weight(), data.get_group()
-        )
+    def for_lightgbm(self, api: str = "native") -> Callable[..., Pair]:
+        """Return this objective for LightGBM.
 
-    def sklearn(y: np.ndarray, scores: np.ndarray, weight: Any = None, group: Any = None) -> Pair:
-        return _gradient_hessian(objective, y, scores, weight, group)
+        Parameters
+        ----------
+        api : {"native", "sklearn"}
+            "native" for `lightgbm.train({"objective": ...}, ...)`, with the weights and groups of the
+            Dataset; "sklearn" for `LGBMRegressor(objective=...)`.
+        """
 
-    return _choose(api, native, sklearn)
+        def native(scores: np.ndarray, data: Any) -> Pair:
+            return _gradient_hessian(
+                self, data.get_label(), scores, data.get_weight(), data.get_group()
+            )
 
+        def sklearn(
+            y: np.ndarray, scores: np.ndarray, weight: Any = None, group: Any = None
+        ) -> Pair:
+            return _gradient_hessian(self, y, scores, weight, group)
 
-def for_catboost(objective: Objective) -> Any:
-    """Return an object for `CatBoost(loss_function=...)`; for losses of single rows only."""
-    if not objective.pointwise:
-        raise ValueError(
-            f"{objective.name} needs the whole list of scores, but CatBoost hands a custom objective "
-            "blocks of rows; use a pointwise objective (logistic), or for_xgboost, for_lightgbm or "
-            "GradientBoostingRanker for this one"
-        )
-    return _CatBoostObjective(objective)
+        check_choice(api, "api", _APIS)
+        return native if api == "native" else sklearn
+
+    def for_catboost(self: Any) -> Any:
+        """Return this objective for `CatBoost(loss_function=...)`; pointwise objectives only."""
+        if not self.pointwise:
+            raise ValueError(
+                f"{self.name} needs the whole list of scores, but CatBoost hands a custom objective "
+                "blocks of rows; use a pointwise objective (logistic), or for_xgboost, for_lightgbm or "
+                "GradientBoostingRanker for this one"
+            )
+        return _CatBoostObjective(self)
+
+    def for_torch(self: Any) -> Callable[..., Any]:
+        """Return `loss(scores, y, sample_weight=None, qid=None)`, differentiable in PyTorch."""
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError("for_torch needs PyTorch: pip install torch") from error
+        objective = self
+
+        class RankingLoss(torch.autograd.Function):
+            @staticmethod
+            def forward(context: Any, scores: Any, y: Any, sample_weight: Any, qid: Any) -> Any:
+                rows = scores.detach().double().reshape(-1).cpu().numpy()
+                extra = {"sample_weight": _as_array(sample_weight), "qid": _as_array(qid)}
+                labels = _as_array(y)
+                gradient, _ = objective.gradient_hessian(labels, rows, **extra)
+                saved = torch.as_tensor(gradient, dtype=scores.dtype, device=scores.device)
+                context.save_for_backward(saved.reshape(scores.shape))
+                return scores.new_tensor(objective.loss(labels, rows, **extra))
+
+            @staticmethod
+            def backward(context: Any, outer: Any) -> tuple[Any, None, None, None]:
+                (gradient,) = context.saved_tensors
+                return outer * gradient, None, None, None
+
+        def loss(scores: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Any:
+            return RankingLoss.apply(scores, y, sample_weight, qid)
+
+        return loss
 
 
 class _CatBoostObjective:
@@ -64,7 +112,7 @@ class _CatBoostObjective:
 
     no_jit = True  # CatBoost would try to compile the method below, and warn that it cannot
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Any) -> None:
         self.objective = objective
 
     def calc_ders_range(
@@ -78,53 +126,15 @@ class _CatBoostObjective:
         return list(zip((-gradient).tolist(), (-hessian).tolist(), strict=True))
 
 
-def for_torch(objective: Objective) -> Callable[..., Any]:
-    """Return `loss(scores, y, sample_weight=None, qid=None)` for PyTorch: a differentiable scalar."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("for_torch needs PyTorch: pip install torch") from error
-
-    class RankingLoss(torch.autograd.Function):
-        @staticmethod
-        def forward(context: Any, scores: Any, y: Any, sample_weight: Any, qid: Any) -> Any:
-            rows = scores.detach().double().reshape(-1).cpu().numpy()
-            extra = {"sample_weight": _as_array(sample_weight), "qid": _as_array(qid)}
-            labels = _as_array(y)
-            gradient, _ = objective.gradient_hessian(labels, rows, **extra)
-            saved = torch.as_tensor(gradient, dtype=scores.dtype, device=scores.device)
-            context.save_for_backward(saved.reshape(scores.shape))
-            return scores.new_tensor(objective.loss(labels, rows, **extra))
-
-        @staticmethod
-        def backward(context: Any, outer: Any) -> tuple[Any, None, None, None]:
-            (gradient,) = context.saved_tensors
-            return outer * gradient, None, None, None
-
-    def loss(scores: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Any:
-        return RankingLoss.apply(scores, y, sample_weight, qid)
-
-    return loss
-
-
-def _choose(api: str, native: Callable[..., Pair], sklearn: Callable[..., Pair]) -> Any:
-    forms = {"native": native, "sklearn": sklearn}
-    if api not in forms:
-        raise ValueError(f"api must be 'native' or 'sklearn', not {api!r}")
-    return forms[api]
-
-
 def _as_array(values: Any) -> np.ndarray | None:
     """Turn a tensor or anything array-like into a flat array (None stays None)."""
-    if values is None:
-        return None
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
-    return np.asarray(values).reshape(-1)
+    return None if values is None else np.asarray(values).reshape(-1)
 
 
 def _gradient_hessian(
-    objective: Objective, y: Any, scores: Any, weight: Any, group_sizes: Any
+    objective: Any, y: Any, scores: Any, weight: Any, group_sizes: Any = None
 ) -> Pair:
     """Return rescaled gradient and Hessian from a library's idea of weights and groups.
 

@@ -1,21 +1,15 @@
-"""What an objective is: a surrogate loss of a scored list, its gradient and its Hessian.
-
-A gradient for trees takes four steps: `ScoredList.at` puts the scores of the moment into a checked list,
-`Objective.scaled_gradient_hessian` asks the objective for its `_gradient_hessian`, and `scale_for_trees`
-rescales what that gives.
-"""
+"""What an objective is: a surrogate loss of a scored list, its gradient and its Hessian."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 
-from toprank.objectives import adapters
+from toprank.objectives.adapters import LibraryAdapters
 from toprank.pairs._kernels import LANES
 from toprank.parallel import run_halves
 from toprank.validation import check_lengths, check_scores
@@ -30,22 +24,11 @@ _FLOOR = 1e-12  # least Hessian of a row, as a part of the mean Hessian
 _LEAST = 1e-290
 _LEAST_WEIGHT = 1e-100
 _LEAST_FLOAT32 = 1e-30  # well above the least float32
-_LARGEST_STEP = 1.0
 
 
 @dataclass(frozen=True)
 class ScoredList:
-    """Checked input of an objective.
-
-    Attributes
-    ----------
-    y : float ndarray of shape (n_rows,)
-        Labels 0 and 1, or relevance grades.
-    scores : float ndarray of shape (n_rows,)
-    weight : float ndarray of shape (n_rows,) or None
-        Copies of each row; None for ones.
-    qid : ndarray of shape (n_rows,) or None
-    """
+    """Checked input of an objective; labels may be grades, and a weight is a number of copies."""
 
     y: FloatArray
     scores: FloatArray
@@ -67,7 +50,13 @@ class ScoredList:
         weight = None if sample_weight is None else _vector(sample_weight)
         queries = None if qid is None else np.asarray(qid).ravel()
         check_lengths(y=labels, scores=values, sample_weight=weight, qid=queries)
-        _check_labels(labels, graded)
+        if not graded and not ((labels == 0) | (labels == 1)).all():
+            raise ValueError(
+                "y must hold 0 (negative) and 1 (positive) only; "
+                "graded relevance needs a graded objective such as lambda_ndcg"
+            )
+        if graded and not ((labels >= 0) & (labels < 2**31) & (labels % 1 == 0)).all():
+            raise ValueError("y must hold relevance grades: whole numbers, 0 or more")
         if weight is not None and (not np.isfinite(weight.sum()) or weight.min(initial=0.0) < 0):
             raise ValueError("sample_weight must be finite and at least 0")
         return cls(labels, values, weight, queries)
@@ -76,12 +65,9 @@ class ScoredList:
         """Return these rows, or those at some positions, with other scores (given for all rows)."""
         if where is None:
             return ScoredList(self.y, check_scores(scores), self.weight, self.qid)
-        return ScoredList(
-            self.y[where],
-            check_scores(scores[where]),
-            None if self.weight is None else self.weight[where],
-            None if self.qid is None else self.qid[where],
-        )
+        weight = None if self.weight is None else self.weight[where]
+        qid = None if self.qid is None else self.qid[where]
+        return ScoredList(self.y[where], check_scores(scores[where]), weight, qid)
 
     def present(self) -> tuple[ScoredList, np.ndarray | None]:
         """Leave out the rows of weight 0; also return where the others were (None: everywhere).
@@ -103,29 +89,8 @@ def _vector(values: Any) -> FloatArray:
     return np.require(values, np.float64, ["C", "W"]).ravel()
 
 
-def _check_labels(labels: FloatArray, graded: bool) -> None:
-    if graded:
-        if len(labels) and not (
-            labels.min() >= 0 and labels.max() < 2**31 and np.array_equal(np.floor(labels), labels)
-        ):
-            raise ValueError("y must hold relevance grades: whole numbers, 0 or more")
-    elif not _is_binary(labels):
-        raise ValueError(
-            "y must hold 0 (negative) and 1 (positive) only; "
-            "graded relevance needs a graded objective such as lambda_ndcg"
-        )
-
-
-@njit(cache=True, nogil=True)
-def _is_binary(labels):
-    for label in labels:  # noqa: SIM110 - compiled
-        if not (label == 0.0 or label == 1.0):
-            return False
-    return True
-
-
 @dataclass(frozen=True)
-class Objective(ABC):
+class Objective(LibraryAdapters, ABC):
     """Base of all objectives: frozen parameters, pure functions of labels and scores.
 
     A subclass sets the class attributes and writes `_loss` and `_gradient_hessian` of a
@@ -175,10 +140,12 @@ class Objective(ABC):
         if len(present.y) == 0:
             return np.zeros(len(rows.y)), np.zeros(len(rows.y))
         gradient, hessian, order = self._gradient_hessian(present)
-        weight = (
-            present.weight if order is None or present.weight is None else present.weight[order]
-        )
-        hessian = _floored(hessian, weight)
+        # Just above 0, so that no division by it can fail.
+        floor = np.maximum(_FLOOR * hessian.mean(), _LEAST)
+        if present.weight is not None:
+            weight = present.weight if order is None else present.weight[order]
+            floor = np.maximum(floor * weight, _LEAST)
+        np.maximum(hessian, floor, out=hessian)
         return _in_row_order(gradient, hessian, order, where, len(rows.y))
 
     def scaled_gradient_hessian(self, rows: ScoredList) -> tuple[FloatArray, FloatArray]:
@@ -199,37 +166,6 @@ class Objective(ABC):
             )
         return _in_row_order(gradient, hessian, order, where, len(rows.y))
 
-    def for_xgboost(self, api: str = "native") -> Callable[..., tuple[FloatArray, FloatArray]]:
-        """Return this objective for XGBoost.
-
-        Parameters
-        ----------
-        api : {"native", "sklearn"}
-            "native" for `xgboost.train(..., obj=...)`, with the weights and query groups of the
-            DMatrix (weights given for whole groups weigh queries); "sklearn" for
-            `XGBRegressor(objective=...)`.
-        """
-        return adapters.for_xgboost(self, api)
-
-    def for_lightgbm(self, api: str = "native") -> Callable[..., tuple[FloatArray, FloatArray]]:
-        """Return this objective for LightGBM.
-
-        Parameters
-        ----------
-        api : {"native", "sklearn"}
-            "native" for `lightgbm.train({"objective": ...}, ...)`, with the weights and groups of the
-            Dataset; "sklearn" for `LGBMRegressor(objective=...)`.
-        """
-        return adapters.for_lightgbm(self, api)
-
-    def for_catboost(self) -> Any:
-        """Return this objective for `CatBoost(loss_function=...)`; pointwise objectives only."""
-        return adapters.for_catboost(self)
-
-    def for_torch(self) -> Callable[..., Any]:
-        """Return `loss(scores, y, sample_weight=None, qid=None)`, differentiable in PyTorch."""
-        return adapters.for_torch(self)
-
     @abstractmethod
     def _loss(self, rows: ScoredList) -> float:
         """Return the loss of checked rows."""
@@ -237,13 +173,6 @@ class Objective(ABC):
     @abstractmethod
     def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         """Return gradient and Hessian of checked rows, and the order in which they stand."""
-
-
-def _floored(hessian: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """Lift the Hessian of every row just above 0, so that no division by it can fail."""
-    floor = max(_FLOOR * float(hessian.mean()), _LEAST)
-    least = floor if weight is None else np.maximum(floor * weight, _LEAST)
-    return np.maximum(hessian, least, out=hessian)
 
 
 def _in_row_order(
@@ -333,18 +262,12 @@ def scale_for_trees(
     return scaled
 
 
-@njit(cache=True, nogil=True)
-def _raised(gradient, hessian):
-    """Return the Hessian of a row, raised to the size of the gradient over the largest step."""
-    return max(hessian, abs(gradient) / _LARGEST_STEP)
-
-
 @njit(cache=True, nogil=True, fastmath=LANES)
 def _raised_total(gradient, hessian):
-    """Return the sum of the raised Hessians."""
+    """Return the sum of the Hessians, raised so that no row wants a step above 1."""
     total = 0.0
     for i in range(len(hessian)):
-        total += _raised(gradient[i], hessian[i])
+        total += max(hessian[i], abs(gradient[i]))
     return total
 
 
@@ -353,7 +276,7 @@ def _scale(gradient, hessian, factor, least, scaled_gradient, scaled_hessian):
     """Fill in both, raised and multiplied by `factor`."""
     for i in range(len(hessian)):
         scaled_gradient[i] = factor * gradient[i]
-        scaled_hessian[i] = max(factor * _raised(gradient[i], hessian[i]), least)
+        scaled_hessian[i] = max(factor * max(hessian[i], abs(gradient[i])), least)
 
 
 def _logistic_total(y: Any, sample_weight: Any) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from numba import njit
 
 from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
 from toprank.pairs._kernels import LANES, TILE, tile_exp
+from toprank.validation import check_choice
 
 __all__ = ["APExponential", "APSoftmax", "PNormPush", "PairwiseExponential"]
 
@@ -22,22 +22,16 @@ _LOWEST = -1.7e308
 class _ClassSums:
     """Sums of w·exp(multiplier·f) over class c (0 negatives, 1 positives) of each query q.
 
-    Attributes
-    ----------
-    terms : ndarray of shape (n_rows,)
-        exp(multiplier·f), each divided by the greatest of its query and class.
-    logs : ndarray of shape (n_queries, 2)
-        Logarithm of the sums, 0 where a class has no rows.
-    parts : ndarray of shape (n_queries, 2)
-        What to multiply the terms by so that they add up to 1 over their query and class.
-    weights : ndarray of shape (n_queries, 2)
-    share : ndarray of shape (n_queries, 1)
-        Each query's part in the mean over the queries that hold both classes.
+    Rows stand query after query: `order` says where each was (None for one list). `terms` are
+    exp(multiplier·f), each divided by the greatest of its query and class. By query and class: `logs` of sums
+    (0 where a class has no rows), `parts`, what to multiply the terms by so that they add up to 1, and
+    `weights`. `share` is each query's part in the mean over those that hold both classes, as a column.
     """
 
-    rows: ScoredList
+    order: np.ndarray | None
+    starts: np.ndarray
     classes: np.ndarray
-    queries: np.ndarray | None
+    weight: FloatArray | None
     terms: FloatArray
     logs: FloatArray
     parts: FloatArray
@@ -46,23 +40,24 @@ class _ClassSums:
 
     @classmethod
     def of(cls, rows: ScoredList, negative: float = 1.0, positive: float = 1.0) -> _ClassSums:
-        queries, n_queries = None, 1
-        if rows.qid is not None:
-            found, codes = np.unique(rows.qid, return_inverse=True)
-            queries, n_queries = codes.astype(np.int64), len(found)
-        highest, sums, weights = (np.zeros((n_queries, 2)) for _ in range(3))
+        order, starts, qid = None, np.array([0, len(rows.y)]), rows.qid
+        if qid is not None:
+            order = np.argsort(qid, kind="stable")
+            first = np.flatnonzero(qid[order[1:]] != qid[order[:-1]]) + 1
+            starts = np.concatenate(([0], first, [len(order)]))
+            rows = rows.at(rows.scores, order)
         terms, classes = np.empty(len(rows.y)), rows.y.astype(np.uint8)
-        multipliers = float(negative), float(positive)
-        _highest_exponents(rows.scores, classes, queries, *multipliers, highest)
+        highest, sums, weights = np.zeros((3, len(starts) - 1, 2))
         _class_sums(
-            rows.scores, classes, queries, rows.weight, *multipliers, highest, terms, sums, weights
-        )
+            rows.scores, classes, rows.weight, starts, float(negative), float(positive),
+            highest, terms, sums, weights,
+        )  # fmt: skip
         present = sums > 0
         sums = np.where(present, sums, 1.0)
         logs = np.where(present, np.where(present, highest, 0.0) + np.log(sums), 0.0)
         both = present[:, :1] & present[:, 1:]  # as a column
         share = both / max(1, int(np.count_nonzero(both)))
-        return cls(rows, classes, queries, terms, logs, 1.0 / sums, weights, share)
+        return cls(order, starts, classes, rows.weight, terms, logs, 1.0 / sums, weights, share)
 
     @property
     def log_both(self) -> FloatArray:
@@ -74,21 +69,15 @@ class _ClassSums:
         """Part of each class in the sum over both, by query and class."""
         return np.exp(self.logs - self.log_both)
 
-    def gradient_hessian(
-        self, slope: FloatArray, offset: FloatArray, curvature: FloatArray, saturation: FloatArray
-    ) -> GradientHessian:
+    def gradient_hessian(self, *factors: FloatArray) -> GradientHessian:
         """Return gradient w·(slope·term + offset), Hessian w·curvature·term·(1 - saturation·term).
 
-        The gradient takes the place of the terms.
+        The four factors are by query and class. The gradient takes the place of the terms.
         """
-        shape, rows = self.parts.shape, self.rows
-        factors = [
-            np.array(np.broadcast_to(factor, shape), dtype=np.float64, order="C")
-            for factor in (slope, offset, curvature, saturation)
-        ]
-        hessian = np.empty(len(rows.y))
-        _fill_gradients(self.terms, self.classes, self.queries, rows.weight, *factors, hessian)
-        return self.terms, hessian, None
+        table = np.array([np.broadcast_to(factor, self.parts.shape) for factor in factors])
+        hessian = np.empty(len(self.terms))
+        _fill_gradients(self.terms, self.classes, self.weight, self.starts, table, hessian)
+        return self.terms, hessian, self.order
 
 
 @dataclass(frozen=True)
@@ -119,8 +108,7 @@ class APExponential(Objective):
     form: str = "plain"
 
     def __post_init__(self) -> None:
-        if self.form not in ("plain", "log"):
-            raise ValueError(f"form must be 'plain' or 'log', not {self.form!r}")
+        check_choice(self.form, "form", ("plain", "log"))
 
     def _loss(self, rows: ScoredList) -> float:
         sums = _ClassSums.of(rows)
@@ -161,11 +149,11 @@ class APSoftmax(Objective):
 
     def _loss(self, rows: ScoredList) -> float:
         sums = _ClassSums.of(rows)
-        positives, share = np.maximum(sums.weights[:, 1], 1e-300), sums.share[:, 0]
-        queries = 0 if sums.queries is None else sums.queries
-        pulled = rows.y > 0
-        logs = (sums.log_both[:, 0][queries] - rows.scores) * (share / positives)[queries]
-        return float(rows.weighted(logs)[pulled].sum())
+        count = sums.share[:, 0] / np.maximum(sums.weights[:, 1], 1e-300)
+        queries = np.repeat(np.arange(len(count)), np.diff(sums.starts))
+        rows = rows if sums.order is None else rows.at(rows.scores, sums.order)
+        logs = (sums.log_both[:, 0][queries] - rows.scores) * count[queries]
+        return float(rows.weighted(logs)[rows.y > 0].sum())
 
     def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         sums = _ClassSums.of(rows)
@@ -175,22 +163,19 @@ class APSoftmax(Objective):
 
 
 class _ExponentialPairs(Objective):
-    """Log of the p-norm push; subclasses say what the power is."""
+    """Log of the p-norm push; subclasses say what the power p is."""
 
-    @abstractmethod
-    def _power(self) -> float:
-        """The power to which each negative's sum over positives is raised."""
+    p: float
 
     def _loss(self, rows: ScoredList) -> float:
-        sums = _ClassSums.of(rows, self._power(), -1.0)
-        return float(sums.share[:, 0] @ (sums.logs @ np.array([1.0, self._power()])))
+        sums = _ClassSums.of(rows, self.p, -1.0)
+        return float(sums.share[:, 0] @ (sums.logs @ np.array([1.0, self.p])))
 
     def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
-        power = self._power()
-        sums = _ClassSums.of(rows, power, -1.0)
-        size = power * sums.share * sums.parts
+        sums = _ClassSums.of(rows, self.p, -1.0)
+        size = self.p * sums.share * sums.parts
         return sums.gradient_hessian(
-            size * np.array([1.0, -1.0]), np.zeros(2), size * np.array([power, 1.0]), np.zeros(2)
+            size * np.array([1.0, -1.0]), np.zeros(2), size * np.array([self.p, 1.0]), np.zeros(2)
         )
 
 
@@ -224,9 +209,6 @@ class PNormPush(_ExponentialPairs):
         if not (math.isfinite(self.p) and self.p >= 1):
             raise ValueError(f"p must be a number of at least 1, not {self.p!r}")
 
-    def _power(self) -> float:
-        return self.p
-
 
 @dataclass(frozen=True)
 class PairwiseExponential(_ExponentialPairs):
@@ -242,65 +224,40 @@ class PairwiseExponential(_ExponentialPairs):
 
     name: ClassVar[str] = "pairwise_exp"
     summary: ClassVar[str] = "RankBoost's exponential loss over pairs (log of the sum)"
-
-    def _power(self) -> float:
-        return 1.0
+    p: ClassVar[float] = 1.0
 
 
 # -- kernels ---------------------------------------------------------------------------------------
 #
-# On one list these loops compile to vector code, and what they cost is reading and writing memory: few
-# passes, and arrays that come from NumPy (memory that compiled code asks for is given back at once, and
-# fetching it anew costs more than filling it). `queries` is None for one list and `weight` for ones; what
-# belongs to the other case is left out when a loop is compiled.
+# These loops compile to vector code, and what they cost is reading and writing memory: few passes, and arrays
+# that come from NumPy (memory that compiled code asks for is given back at once, and fetching it anew costs
+# more than filling it). `weight` is None for ones; what belongs to the other case is left out when a loop is
+# compiled.
 
 
 @njit(cache=True, nogil=True, fastmath=LANES)
-def _highest_exponents(scores, classes, queries, negative, positive, highest):
-    """Fill in the highest multiplier·score by query and class (0 negatives, 1 positives)."""
-    if queries is None:
-        of_negatives = of_positives = _LOWEST
-        for i in range(len(scores)):
-            exponent = (positive if classes[i] else negative) * scores[i]
-            of_negatives = max(of_negatives, _LOWEST if classes[i] else exponent)
-            of_positives = max(of_positives, exponent if classes[i] else _LOWEST)
-        highest[0, 0], highest[0, 1] = of_negatives, of_positives
-    else:
-        for q in range(len(highest)):
-            highest[q, 0] = highest[q, 1] = _LOWEST
-        for i in range(len(scores)):
-            q, c = queries[i], classes[i]
-            exponent = (positive if c else negative) * scores[i]
-            highest[q, c] = max(highest[q, c], exponent)
-
-
-@njit(cache=True, nogil=True, fastmath=LANES)
-def _class_sums(
-    scores, classes, queries, weight, negative, positive, highest, terms, sums, weights
-):
+def _class_sums(scores, classes, weight, starts, negative, positive, highest, terms, sums, weights):
     """Fill in terms = exp(multiplier·score - highest); add up weighted terms, and weights.
 
-    `highest`, `sums` and `weights` are by query and class.
+    `highest`, the highest exponent, `sums` and `weights` are by query and class.
     """
     below, bits = np.empty(TILE), np.empty(TILE, np.int64)
     scale = bits.view(np.float64)
-    for first in range(0, len(scores), TILE):
-        n = min(TILE, len(scores) - first)
-        some, own = scores[first : first + n], classes[first : first + n]
-        values = terms[first : first + n]
-        if queries is None:
-            top, top_positive = highest[0, 0], highest[0, 1]
+    for q in range(len(starts) - 1):
+        lo, hi = starts[q], starts[q + 1]
+        top_negative, top_positive = _highest_exponents(
+            scores[lo:hi], classes[lo:hi], negative, positive
+        )
+        highest[q, 0], highest[q, 1] = top_negative, top_positive
+        for first in range(lo, hi, TILE):
+            n = min(TILE, hi - first)
+            some, own = scores[first : first + n], classes[first : first + n]
+            values = terms[first : first + n]
             for a in range(n):
                 below[a] = (positive if own[a] else negative) * some[a] - (
-                    top_positive if own[a] else top
+                    top_positive if own[a] else top_negative
                 )
-        else:
-            for a in range(n):
-                below[a] = (positive if own[a] else negative) * some[a] - highest[
-                    queries[first + a], own[a]
-                ]
-        tile_exp(below[:n], 1.0, 0.0, values, bits, scale)
-        if queries is None:
+            tile_exp(below[:n], 1.0, 0.0, values, bits, scale)
             held_negative = held_positive = count_negative = count_positive = 0.0
             for a in range(n):
                 w = 1.0
@@ -310,32 +267,34 @@ def _class_sums(
                 held_positive += w * values[a] if own[a] else 0.0
                 count_negative += 0.0 if own[a] else w
                 count_positive += w if own[a] else 0.0
-            sums[0, 0] += held_negative
-            sums[0, 1] += held_positive
-            weights[0, 0] += count_negative
-            weights[0, 1] += count_positive
-        else:
-            for a in range(n):
-                w = 1.0
-                if weight is not None:
-                    w = weight[first + a]
-                sums[queries[first + a], own[a]] += w * values[a]
-                weights[queries[first + a], own[a]] += w
+            sums[q, 0] += held_negative
+            sums[q, 1] += held_positive
+            weights[q, 0] += count_negative
+            weights[q, 1] += count_positive
 
 
 @njit(cache=True, nogil=True, fastmath=LANES)
-def _fill_gradients(terms, classes, queries, weight, slope, offset, curvature, saturation, hessian):
+def _highest_exponents(scores, classes, negative, positive):
+    """Return the highest multiplier·score of the negatives and of the positives of one query."""
+    top_negative = top_positive = _LOWEST
+    for i in range(len(scores)):
+        exponent = (positive if classes[i] else negative) * scores[i]
+        top_negative = max(top_negative, _LOWEST if classes[i] else exponent)
+        top_positive = max(top_positive, exponent if classes[i] else _LOWEST)
+    return top_negative, top_positive
+
+
+@njit(cache=True, nogil=True, fastmath=LANES)
+def _fill_gradients(terms, classes, weight, starts, factors, hessian):
     """Turn each term, in its place, into the gradient w·(slope·term + offset).
 
-    Also fill in the Hessian w·curvature·term·(1 - saturation·term). The four factors are by query and
-    class.
+    Also fill in the Hessian w·curvature·term·(1 - saturation·term). `factors` holds slope, offset,
+    curvature and saturation by query and class.
     """
-    if queries is None:
-        slope_0, slope_1 = slope[0, 0], slope[0, 1]
-        offset_0, offset_1 = offset[0, 0], offset[0, 1]
-        curvature_0, curvature_1 = curvature[0, 0], curvature[0, 1]
-        saturation_0, saturation_1 = saturation[0, 0], saturation[0, 1]
-        for i in range(len(terms)):
+    for q in range(len(starts) - 1):
+        slope_0, offset_0, curvature_0, saturation_0 = factors[:, q, 0]
+        slope_1, offset_1, curvature_1, saturation_1 = factors[:, q, 1]
+        for i in range(np.uint64(starts[q]), np.uint64(starts[q + 1])):  # unsigned: vectorises
             w = 1.0
             if weight is not None:
                 w = weight[i]
@@ -345,10 +304,3 @@ def _fill_gradients(terms, classes, queries, weight, slope, offset, curvature, s
                 (slope_1 if classes[i] else slope_0) * term + (offset_1 if classes[i] else offset_0)
             )
             hessian[i] = w * (curvature_1 if classes[i] else curvature_0) * term * rest
-    else:
-        for i in range(len(terms)):
-            w, q, c, term = 1.0, queries[i], classes[i], terms[i]
-            if weight is not None:
-                w = weight[i]
-            terms[i] = w * (slope[q, c] * term + offset[q, c])
-            hessian[i] = w * curvature[q, c] * term * max(1.0 - saturation[q, c] * term, 0.0)

@@ -9,7 +9,6 @@ pairs that stand in the right order, another for inverted pairs. So the sums ove
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -22,7 +21,7 @@ from toprank.objectives.base import FloatArray, GradientHessian, Objective, Scor
 from toprank.objectives.lists import RankedLists, gains_of, ideal_gains, ranked_lists
 from toprank.objectives.pairwise import sum_over_levels
 from toprank.pairs import ranked_sums
-from toprank.validation import check_range
+from toprank.validation import check_choice, check_range
 
 __all__ = [
     "LambdaAUC",
@@ -36,18 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Swaps:
-    """What a swap of two rows changes, at given scores.
+    """What a swap of two rows changes, at given scores: a difference of level values times one of rank values.
 
-    Attributes
-    ----------
-    lists : RankedLists
-    ordered, inverted : ndarray
-        Rank value of each place for pairs whose better row ranks higher, and for pairs the other way
-        round.
-    tied : ndarray
-        Expected difference of rank values between two rows of the tie group at each place.
-    level_values : ndarray of shape (n_queries, n_levels)
-        Value of each level; queries that leave nothing to rank hold zeros.
+    Rank values are by place: `ordered` for pairs whose better row ranks higher, `inverted` for the others, and
+    `tied` the expected difference between two rows of the place's tie group. `level_values` are by query and
+    level; queries that leave nothing to rank hold zeros.
     """
 
     lists: RankedLists
@@ -63,18 +55,12 @@ class Swaps:
         weight, factor = lists.weight, float(gaps[0])
         if len(gaps) > 1:
             weight, factor = weight * lists.per_place(gaps), 1.0
+        values = (self.inverted, self.ordered) if better else (self.ordered, self.inverted)
+        factors = (-factor if better and kernel == "sigmoid" else factor, factor)
         ranked_sums(
-            lists.ranked,
-            lists.codes,
-            target,
-            source,
-            weight,
-            rank_values=(self.inverted, self.ordered) if better else (self.ordered, self.inverted),
-            kernel=kernel,
-            rising=better,
-            factors=(-factor if better and kernel == "sigmoid" else factor, factor),
-            out=out,
-        )
+            lists.ranked, lists.codes, target, source, weight, rank_values=values, kernel=kernel,
+            rising=better, factors=factors, out=out,
+        )  # fmt: skip
 
     def loss(self) -> float:
         """Return the sum over pairs of |Delta| · softplus(worse - better)."""
@@ -128,11 +114,12 @@ class LambdaObjective(Objective):
     """
 
     smooth: ClassVar[bool] = False
+    by_rank: ClassVar[bool] = True
     rank_value: ClassVar[int]
 
-    @abstractmethod
     def _level_values(self, lists: RankedLists) -> FloatArray:
         """Return the value of each level by query, scaled so that Delta is the change of the metric."""
+        return _positive_only(np.ones(len(lists.totals)))
 
     def _cutoffs(self, lists: RankedLists) -> FloatArray:
         """Return the rank at which the metric stops looking, by query."""
@@ -176,8 +163,8 @@ class LambdaObjective(Objective):
         matrix = np.zeros((len(rows.y), len(rows.y)))
         if len(present.y):
             parts = self._swaps(present)
-            rows_by_place = index[parts[0].lists.ranked.order]
-            matrix[np.ix_(rows_by_place, rows_by_place)] = sum(s.delta_matrix() for s in parts)
+            by_place = index[parts[0].lists.ranked.order]
+            matrix[np.ix_(by_place, by_place)] = sum(swaps.delta_matrix() for swaps in parts)
         return matrix
 
 
@@ -212,6 +199,7 @@ class LambdaAUC(LambdaObjective):
     name: ClassVar[str] = "lambda_auc"
     summary: ClassVar[str] = "LambdaMART for the area under the ROC curve"
     rank_value: ClassVar[int] = kernels.AUC
+    by_rank: ClassVar[bool] = False
 
     def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(1.0 / np.maximum(lists.totals.prod(axis=1), 1e-300))
@@ -235,7 +223,6 @@ class LambdaMAP(LambdaObjective):
     name: ClassVar[str] = "lambda_map"
     summary: ClassVar[str] = "LambdaMART for average precision"
     rank_value: ClassVar[int] = kernels.AVERAGE_PRECISION
-    by_rank: ClassVar[bool] = True
 
     def _level_values(self, lists: RankedLists) -> FloatArray:
         return _positive_only(1.0 / np.maximum(lists.totals[:, 1], 1e-300))
@@ -258,10 +245,6 @@ class LambdaMRR(LambdaObjective):
     name: ClassVar[str] = "lambda_mrr"
     summary: ClassVar[str] = "LambdaMART for the reciprocal rank of the first positive"
     rank_value: ClassVar[int] = kernels.RECIPROCAL
-    by_rank: ClassVar[bool] = True
-
-    def _level_values(self, lists: RankedLists) -> FloatArray:
-        return _positive_only(np.ones(len(lists.totals)))
 
 
 @dataclass(frozen=True)
@@ -282,7 +265,6 @@ class LambdaPrecision(LambdaObjective):
     name: ClassVar[str] = "lambda_precision"
     summary: ClassVar[str] = "LambdaMART for precision among the first k rows"
     rank_value: ClassVar[int] = kernels.TOP
-    by_rank: ClassVar[bool] = True
 
     k: int | None = None
 
@@ -293,9 +275,6 @@ class LambdaPrecision(LambdaObjective):
         if self.k is not None:
             return np.full(len(lists.totals), float(self.k))
         return np.maximum(lists.totals[:, 1], 1e-300)
-
-    def _level_values(self, lists: RankedLists) -> FloatArray:
-        return _positive_only(np.ones(len(lists.totals)))
 
 
 @dataclass(frozen=True)
@@ -318,7 +297,6 @@ class LambdaNDCG(LambdaObjective):
     summary: ClassVar[str] = "LambdaMART for NDCG, for graded relevance"
     graded: ClassVar[bool] = True
     rank_value: ClassVar[int] = kernels.DISCOUNT
-    by_rank: ClassVar[bool] = True
 
     k: int | None = None
 
@@ -365,13 +343,13 @@ class LambdaMAUC(LambdaObjective):
     summary: ClassVar[str] = "LambdaMART for the (partial) AUC of several relevance levels"
     graded: ClassVar[bool] = True
     rank_value: ClassVar[int] = kernels.AUC
+    by_rank: ClassVar[bool] = False
 
     kind: str = "ordered"
     fpr: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("ordered", "one_vs_rest"):
-            raise ValueError(f"kind must be 'ordered' or 'one_vs_rest', not {self.kind!r}")
+        check_choice(self.kind, "kind", ("ordered", "one_vs_rest"))
         if check_range(self.fpr) != (0.0, 1.0) and self.kind == "one_vs_rest":
             raise ValueError(
                 "fpr goes with kind='ordered': with 'one_vs_rest' a swap may win for one class what it "
@@ -412,11 +390,7 @@ class LambdaMAUC(LambdaObjective):
         """Return the part of one AUC: rows at or above a level against those below."""
         codes = (lists.codes >= level).astype(np.uint8)
         two = RankedLists(lists.ranked, codes, np.arange(2.0), lists.weight, lists.weighted)
-        ordered, inverted, tied = (
-            np.empty(lists.n_rows),
-            np.empty(lists.n_rows),
-            np.zeros(lists.n_rows),
-        )
+        ordered, inverted, tied = np.zeros((3, lists.n_rows))
         negatives, (low, high) = two.totals[:, 0], self.fpr
         kernels.partial_auc_values(
             two.ranked.scores, two.weight, codes, two.ranked.starts,

@@ -15,24 +15,14 @@ from toprank.ranking import RankedQueries
 __all__ = ["RankedLists", "gains_of", "ideal_gains", "ranked_lists"]
 
 _MOST_LEVELS = 127
-_FEW_LEVELS = 8
 _HIGHEST_GRADE = 62
 
 
 @dataclass(frozen=True)
 class RankedLists:
-    """All queries, ranked; every array is by place of the ranked list.
+    """All queries, ranked: for each place its code (an index into the ascending `levels`) and its weight.
 
-    Attributes
-    ----------
-    ranked : RankedQueries
-    codes : ndarray of uint8
-        Index into `levels`.
-    levels : ndarray
-        The distinct labels, ascending.
-    weight : ndarray
-    weighted : bool
-        False where all weights are 1.
+    `weighted` is False where all weights are 1.
     """
 
     ranked: RankedQueries
@@ -48,11 +38,12 @@ class RankedLists:
     @cached_property
     def totals(self) -> np.ndarray:
         """Weight of each level (columns) in each query (rows)."""
-        n_levels = len(self.levels)
-        if not self.weighted and self.ranked.n_queries == 1 and n_levels <= _FEW_LEVELS:
-            counts = [np.count_nonzero(self.codes == level) for level in range(n_levels)]
-            return np.array([counts], dtype=np.float64)
-        return _level_totals(self.codes, self.weight, self.ranked.starts, n_levels)
+        shape = self.ranked.n_queries, len(self.levels)
+        cells: np.ndarray = self.codes
+        if shape[0] > 1:
+            cells = self.per_place(np.arange(shape[0]) * shape[1]) + self.codes
+        weight = self.weight if self.weighted else None
+        return np.bincount(cells, weight, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
     @cached_property
     def rankable(self) -> np.ndarray:
@@ -64,10 +55,6 @@ class RankedLists:
         """Each query's part in the mean over the rankable queries."""
         return self.rankable / max(1, np.count_nonzero(self.rankable))
 
-    def places(self, level: int) -> np.ndarray:
-        """Where the rows of one level stand."""
-        return np.flatnonzero(self.codes == level)
-
     def per_place(self, query_values: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
         """Repeat one value for each query over its places, or over those given."""
         if len(query_values) == 1:
@@ -75,9 +62,8 @@ class RankedLists:
         values = np.repeat(query_values, np.diff(self.ranked.starts))
         return values if places is None else values[places]
 
-    def only(self, level: int) -> RankedLists:
-        """The rows of one level on their own."""
-        places = self.places(level)
+    def only(self, places: np.ndarray) -> RankedLists:
+        """Some of the rows on their own."""
         starts = np.searchsorted(places, self.ranked.starts)
         ranked = RankedQueries(
             self.ranked.queries, self.ranked.order[places], starts, self.ranked.scores[places]
@@ -109,9 +95,8 @@ def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if labels.max() > 255:
         levels, codes = np.unique(labels, return_inverse=True)
     else:
-        codes, counts = np.empty(len(labels), np.uint8), np.zeros(256, np.int64)
-        _count_labels(labels, codes, counts)
-        present = np.flatnonzero(counts)
+        codes = labels.astype(np.uint8)
+        present = np.flatnonzero(np.bincount(codes))
         levels = present.astype(np.float64)
         if len(present) <= present[-1]:  # some labels between do not occur
             codes = np.searchsorted(present, np.arange(256))[codes]
@@ -121,24 +106,6 @@ def _level_codes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "ranked; put neighbouring grades together"
         )
     return codes.astype(np.uint8, copy=False), levels
-
-
-@njit(cache=True, nogil=True)
-def _count_labels(labels, codes, counts):
-    """Fill in labels as small integers, and how often each occurs."""
-    for i in range(len(labels)):
-        codes[i] = np.uint8(labels[i])
-        counts[codes[i]] += 1
-
-
-@njit(cache=True, nogil=True)
-def _level_totals(codes, weight, starts, n_levels):
-    """Return the weight of each level in each query."""
-    totals = np.zeros((len(starts) - 1, n_levels))
-    for q in range(len(starts) - 1):
-        for k in range(starts[q], starts[q + 1]):
-            totals[q, codes[k]] += weight[k]
-    return totals
 
 
 # -- gains of graded relevance ----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -16,7 +16,7 @@ from toprank.objectives.lists import RankedLists, ranked_lists
 from toprank.pairs import range_weights, ranked_hinge_sums, ranked_sums
 from toprank.pairs._kernels import LANES
 from toprank.parallel import run_tasks
-from toprank.validation import check_range
+from toprank.validation import check_choice, check_range
 
 __all__ = ["Logistic", "PairwiseLogistic", "PartialAUC", "sum_over_levels"]
 
@@ -134,6 +134,16 @@ def _pair_share(lists: RankedLists) -> FloatArray:
     return np.where(lists.rankable, lists.query_share / np.maximum(pairs, 1e-300), 0.0)
 
 
+# How to sum a surrogate: the kernel of its value, the kernel of its derivatives and the row of the first one.
+# Row 1 serves as the curvature. The hinge has none, so its derivative stands in and a Newton step is one
+# margin; for the sigmoid the derivative is a bound, as |sig''| <= sig'.
+_SURROGATES = {
+    "hinge": ("hinge", "hinge", 1),
+    "sigmoid": ("sigmoid", "sigmoid", 1),
+    "logistic": ("softplus", "sigmoid", 0),
+}
+
+
 @dataclass(frozen=True)
 class PartialAUC(Objective):
     r"""Surrogate loss over pairs of a positive and a negative ranked between a·N and b·N.
@@ -168,10 +178,7 @@ class PartialAUC(Objective):
 
     def __post_init__(self) -> None:
         check_range((self.a, self.b))
-        if self.surrogate not in _SURROGATES:
-            raise ValueError(
-                f"surrogate must be one of {list(_SURROGATES)}, not {self.surrogate!r}"
-            )
+        check_choice(self.surrogate, "surrogate", tuple(_SURROGATES))
 
     def _prepare(self, rows: ScoredList) -> tuple[RankedLists, FloatArray]:
         """Rank rows; return their weights too, the negatives' as far as they lie within the range."""
@@ -188,61 +195,27 @@ class PartialAUC(Objective):
 
     def _loss(self, rows: ScoredList) -> float:
         lists, weight = self._prepare(rows)
-        values = _SURROGATES[self.surrogate].value(lists, 1, weight)[0]
+        values = _class_sums(_SURROGATES[self.surrogate][0], lists, 1, weight)[0]
         return float(values @ lists.weight)
 
     def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
         lists, weight = self._prepare(rows)
-        surrogate = _SURROGATES[self.surrogate]
+        _, kernel, row = _SURROGATES[self.surrogate]
         both = np.zeros((2, lists.n_rows))
-        run_tasks(
-            [partial(surrogate.derivative, lists, t, weight, out=both) for t in (1, 0)],
-            lists.n_rows,
-        )
+        tasks = [partial(_class_sums, kernel, lists, target, weight, both) for target in (1, 0)]
+        run_tasks(tasks, lists.n_rows)
         both *= weight
-        size = both[surrogate.row]
+        size = both[row]
         return np.where(lists.codes == 1, -size, size), both[1], lists.ranked.order
 
 
-def _hinge(
-    lists: RankedLists, target: int, weight: FloatArray, out: FloatArray | None = None
+def _class_sums(
+    kernel: str, lists: RankedLists, target: int, weight: FloatArray, out: FloatArray | None = None
 ) -> FloatArray:
-    return ranked_hinge_sums(
-        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, out=out
-    )
-
-
-def _sigmoid(
-    lists: RankedLists, target: int, weight: FloatArray, out: FloatArray | None = None
-) -> FloatArray:
-    return ranked_sums(
-        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, out=out
-    )
-
-
-def _softplus(lists: RankedLists, target: int, weight: FloatArray) -> FloatArray:
-    return ranked_sums(
-        lists.ranked, lists.codes, target, 1 - target, weight, rising=target == 1, kernel="softplus"
-    )
-
-
-class _Surrogate(NamedTuple):
-    """How to sum a surrogate: `value(...)[0]`, and the row of `derivative(...)` with its derivative.
-
-    Row 1 of `derivative` serves as the curvature. The hinge has none, so its derivative stands in and a
-    Newton step is one margin; for the sigmoid the derivative is a bound, as |sig''| <= sig'.
-    """
-
-    value: Callable[..., FloatArray]
-    derivative: Callable[..., FloatArray]
-    row: int
-
-
-_SURROGATES = {
-    "hinge": _Surrogate(_hinge, _hinge, 1),
-    "sigmoid": _Surrogate(_sigmoid, _sigmoid, 1),
-    "logistic": _Surrogate(_softplus, _sigmoid, 0),
-}
+    """Return the sums of a kernel over the other class at the rows of one."""
+    sums = ranked_hinge_sums if kernel == "hinge" else partial(ranked_sums, kernel=kernel)
+    rising = target == 1
+    return sums(lists.ranked, lists.codes, target, 1 - target, weight, rising=rising, out=out)
 
 
 @njit(cache=True, nogil=True)

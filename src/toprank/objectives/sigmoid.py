@@ -20,19 +20,9 @@ __all__ = ["APSigmoid", "NDCGSigmoid"]
 class _SmoothRanks:
     r"""Ranks of the relevant rows counted with sigmoids :math:`S_{ij} = sig(\alpha (f_j - f_i))`.
 
-    Attributes
-    ----------
-    lists : RankedLists
-        All rows, with scores times alpha.
-    relevant : RankedLists
-        The relevant rows as a list of their own.
-    places : ndarray
-        Where they stand in the whole one.
-    among, among_derivative : ndarray of shape (n_relevant,)
-        For each relevant row i, sums of :math:`w_j S_{ij}` and :math:`w_j S'_{ij}` over the relevant rows j,
-        i itself included.
-    against, against_derivative : ndarray of shape (n_relevant,)
-        The same over the other rows.
+    `lists` has all rows, with scores times alpha; `relevant` the relevant rows, at `places` of it, as a list
+    of their own. For each of them, i, `among` and `among_derivative` are the sums of :math:`w_j S_{ij}` and
+    :math:`w_j S'_{ij}` over the relevant rows j, i itself included; `against` those over the other rows.
     """
 
     lists: RankedLists
@@ -46,7 +36,8 @@ class _SmoothRanks:
     @classmethod
     def of(cls, rows: ScoredList, alpha: float) -> _SmoothRanks:
         lists = ranked_lists(rows, n_levels=2, scale=alpha)
-        relevant, places = lists.only(1), lists.places(1)
+        places = np.flatnonzero(lists.codes == 1)
+        relevant = lists.only(places)
 
         def sums(which: RankedLists, source: int) -> FloatArray:
             return ranked_sums(which.ranked, which.codes, 1, source, which.weight)
@@ -55,10 +46,6 @@ class _SmoothRanks:
             [lambda: sums(relevant, 1), lambda: sums(lists, 0)[:, places]], lists.n_rows
         )
         return cls(lists, relevant, places, *among, *against)
-
-    @property
-    def weight(self) -> FloatArray:
-        return self.relevant.weight
 
     def gradient_hessian(
         self, by_among: FloatArray, by_against: FloatArray, alpha: float, curvature: float
@@ -76,8 +63,17 @@ class _SmoothRanks:
         with j over the relevant rows and j' over the others. The Hessian adds up the sizes of these terms
         (:math:`|S''| \le S'`), those among relevant rows times `curvature`, and leaves out concave parts.
         """
-        gradient, from_relevant = self._derivative_sums(by_against, by_among)
-        from_relevant *= self.weight  # k as a term in the sums of other relevant rows
+
+        def at_others() -> FloatArray:
+            by_place = np.zeros(self.lists.n_rows)
+            by_place[self.places] = by_against
+            return ranked_sums(self.lists.ranked, self.lists.codes, 0, 1, by_place)[1]
+
+        def at_relevant() -> FloatArray:
+            return ranked_sums(self.relevant.ranked, self.relevant.codes, 1, 1, by_among)[1]
+
+        gradient, from_relevant = run_tasks([at_others, at_relevant], self.lists.n_rows)
+        from_relevant *= self.relevant.weight  # k as a term in the sums of other relevant rows
         own_among = by_among * self.among_derivative  # k's own sums
         own_against = by_against * self.against_derivative
         gradient *= alpha * self.lists.weight
@@ -88,20 +84,6 @@ class _SmoothRanks:
         moved = np.abs(from_relevant + own_among) - 0.5 * np.abs(by_among)
         hessian[self.places] = alpha**2 * (own_against + curvature * np.maximum(moved, 0.0))
         return gradient, hessian, self.lists.ranked.order
-
-    def _derivative_sums(self, by_against: FloatArray, by_among: FloatArray) -> list[FloatArray]:
-        """Return the sums over relevant rows i of `by_against` · S'_ik at the other rows k, by place,
-        and of `by_among` · S'_ik at the relevant rows."""
-
-        def at_others() -> FloatArray:
-            by_place = np.zeros(self.lists.n_rows)
-            by_place[self.places] = by_against
-            return ranked_sums(self.lists.ranked, self.lists.codes, 0, 1, by_place)[1]
-
-        def at_relevant() -> FloatArray:
-            return ranked_sums(self.relevant.ranked, self.relevant.codes, 1, 1, by_among)[1]
-
-        return run_tasks([at_others, at_relevant], self.lists.n_rows)
 
 
 def _check_alpha(alpha: float) -> None:
@@ -150,7 +132,7 @@ class APSigmoid(Objective):
         ranks = _SmoothRanks.of(rows, self.alpha)
         lists = ranks.lists
         share = lists.query_share / np.maximum(lists.totals[:, 1], 1e-300)
-        counts = ranks.weight * lists.per_place(share, ranks.places)
+        counts = ranks.relevant.weight * lists.per_place(share, ranks.places)
         return ranks, self.self_term - 0.5 + ranks.among, counts
 
     def _loss(self, rows: ScoredList) -> float:
@@ -203,11 +185,11 @@ class NDCGSigmoid(Objective):
         distinct, codes = np.unique(gains, return_inverse=True)
         queries = lists.per_place(np.arange(len(lists.totals)), ranks.places)
         held = np.zeros((len(lists.totals), len(distinct)))
-        np.add.at(held, (queries, codes), ranks.weight)
+        np.add.at(held, (queries, codes), ranks.relevant.weight)
         ideal = ideal_gains(held, distinct, np.inf)
         share = np.where(ideal > 0, 1.0 / np.maximum(ideal, 1e-300), 0.0)
         share /= max(1, np.count_nonzero(ideal))
-        parts = gains * ranks.weight * lists.per_place(share, ranks.places)
+        parts = gains * ranks.relevant.weight * lists.per_place(share, ranks.places)
         return ranks, 1.5 + ranks.among + ranks.against, parts  # a row ties with itself at 1/2
 
     def _loss(self, rows: ScoredList) -> float:

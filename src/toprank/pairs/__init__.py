@@ -1,11 +1,10 @@
 """Sums over pairs of rows in the time of a sort.
 
-`sums` has the sorted form, `binned` the histogram that stands for rows spread over workers, and `ranges`
-the weights of the rows inside a range of a ranked list.
+`sums` has the sorted form, `binned` the histogram that stands for rows spread over workers.
 """
 
+from toprank.pairs._kernels import range_weights
 from toprank.pairs.binned import BinnedScores, Grid
-from toprank.pairs.ranges import range_weights
 from toprank.pairs.sums import ranked_hinge_sums, ranked_sums, sigmoid_sums, softplus_sums
 
 __all__ = [

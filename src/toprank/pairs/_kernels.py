@@ -4,9 +4,8 @@ Everything is laid out by place in the ranked list: query after query, descendin
 place has a code; sums run over the sources (places with one code) and are read at the targets (places
 with another code, or the same).
 
-There are two ways of weighting pairs. Plain: one result for each vector of source weights `weights[v]`. By
-rank value: one result, with pair weight `weights[0] * (v_higher - v_lower)`, v being the values of the two
-places; this runs on two internal vectors, `weights[0] * v` and `weights[0]`.
+A pair counts the weight of its source or, by rank value, that times v_higher - v_lower, v being the values
+of the two places; the latter runs on two internal vectors, `weights * v` and `weights`.
 
 `state[v]` holds running sums over the sources absorbed so far, seen from a reference score: with
 `u = exp(-|f_source - reference|)`, the first `POWERS` are the sums of `w * u**(k + 1)`, the next is that of
@@ -42,37 +41,22 @@ LANES = {"reassoc", "contract", "nsz", "nnan"}
 TILE = 512
 
 _SHORT = 8
+_LEAST_NEAR = math.exp(-NEAR)
 _FLUSH = 1e-290
 _LOG2_E = 1.0 / math.log(2.0)
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
+_INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11, -1, -1))
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number in the low bits
 
 
 class PairPass(NamedTuple):
     """What is summed, and where the results go; arrays by place of the ranked list.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_rows,)
-    codes : ndarray of uint8
-    target, source : int
-        The codes of the rows that get sums and of the rows that are summed over.
-    weights : ndarray of shape (n_vectors, n_rows)
-    by_value : bool
-        Whether pairs are weighted by rank values.
-    values_above, values_below : ndarray of shape (n_rows,)
-        The rank values for sources above the target and for those below it; empty if not `by_value`.
-    family : int
-        `SIGMOID` or `SOFTPLUS`.
-    modes : ndarray of two ints
-        How the first kernel behaves for sources above the target and for those below it.
-    coefficients : ndarray of shape (n_kernels, POWERS)
-        Of the power series of each kernel, divided by u.
-    factors : ndarray of shape (n_kernels,)
-        What the results of each kernel are multiplied by.
-    out : ndarray of shape (n_kernels, n_vectors, n_rows)
-        The sums are added here.
+    `target` and `source` are the codes of the rows that get sums and of the rows that are summed over. The
+    rank values (empty if not `by_value`) and `modes`, the behaviour of the first kernel, are for sources above
+    the target and for those below it. `coefficients` and `factors` have a row for each kernel, and `out`
+    gets its sums added.
     """
 
     scores: np.ndarray
@@ -112,16 +96,15 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def pair_pass(p, starts, one_side, pairs_per_row):
-    """Add to `p.out[r, v]` the pair sums times `p.factors[r]` at every target, query by query.
+def pair_pass(p, starts, pairs_per_row):
+    """Add to `p.out[r]` the pair sums times `p.factors[r]` at every target, query by query.
 
-    `one_side` 1 counts sources above the target only, -1 those below it only, 0 both and, unless pairs
-    are weighted by rank value, those tied with it. A query is done pair by pair when it has at most
+    Tied pairs do not count by rank value. A query is done pair by pair when it has at most
     `pairs_per_row` pairs for each of its rows.
     """
     bits = np.empty(TILE, np.int64)
     scratch = Scratch(
-        np.empty((2 if p.by_value else p.weights.shape[0], POWERS + 2)),
+        np.empty((2 if p.by_value else 1, POWERS + 2)),
         np.zeros(TILE), np.zeros(TILE), np.zeros(TILE), bits, bits.view(np.float64),
     )  # fmt: skip
     for q in range(len(starts) - 1):
@@ -129,14 +112,12 @@ def pair_pass(p, starts, one_side, pairs_per_row):
         n_targets, n_sources = _count(p.codes[lo:hi], p.target), _count(p.codes[lo:hi], p.source)
         if n_targets == 0 or n_sources == 0:
             continue
-        if one_side == 0 and not p.by_value:
+        if not p.by_value:
             _add_ties(p, lo, hi)
         if n_targets * n_sources <= pairs_per_row * (n_targets + n_sources):
-            _double_loop(p, lo, hi, n_sources, one_side)
-            continue
-        if one_side >= 0:
+            _double_loop(p, lo, hi, n_sources)
+        else:
             _scan(p, Scan(lo, hi, 1.0, p.modes[0], p.values_above), scratch)
-        if one_side <= 0:
             _scan(p, Scan(lo, hi, -1.0, p.modes[1], p.values_below), scratch)
 
 
@@ -231,9 +212,10 @@ def _absorb_tiles(p, scan, scratch, lo, hi, reference):
         n = last - first
         tile = p.scores[first:last]
         tile_exp(tile, -scan.sign, reference, u, scratch.bits, scratch.scale)
-        keep_near(u, near, n)
+        for a in range(n):
+            near[a] = u[a] if u[a] > _LEAST_NEAR else 0.0
         for v in range(len(state)):
-            weights = p.weights[0 if p.by_value else v, first:last]
+            weights = p.weights[first:last]
             for a in range(n):
                 term[a] = weights[a]
             if p.by_value and v == 0:
@@ -256,7 +238,7 @@ def _absorb_few(p, scan, state, lo, hi, reference):
         away = scan.sign * (p.scores[place] - reference)
         x = math.exp(-away) if away < REACH else 0.0
         for v in range(len(state)):
-            power = p.weights[0 if p.by_value else v, place]
+            power = p.weights[place]
             if p.by_value and v == 0:
                 power *= scan.values[place]
             state[v, POWERS] += power
@@ -288,7 +270,7 @@ def _read_tiles(p, scan, scratch, lo, hi, reference):
             else:
                 fill(own, 1.0, n)
             for r in range(len(p.coefficients)):
-                results, factor = p.out[r, 0 if p.by_value else v, first:last], side * p.factors[r]
+                results, factor = p.out[r, first:last], side * p.factors[r]
                 base, slope, flip = 0.0, 0.0, factor
                 if r == 0 and scan.mode == COMPLEMENT:
                     base, flip = factor * state[v, POWERS], -factor
@@ -320,7 +302,7 @@ def _read_few(p, scan, state, lo, hi, reference):
                     value += state[v, POWERS + 1] + state[v, POWERS] * away
                 if p.by_value:
                     value *= scan.sign if v == 0 else -scan.sign * scan.values[place]
-                p.out[r, 0 if p.by_value else v, place] += p.factors[r] * value
+                p.out[r, place] += p.factors[r] * value
 
 
 @njit(cache=True, nogil=True)
@@ -336,20 +318,19 @@ def _add_ties(p, lo, hi):
         while end < hi and p.scores[end] == p.scores[start]:
             end += 1
         if end > start + 1 or same:
-            for v in range(p.weights.shape[0]):
-                total = 0.0
-                for k in range(start, end):
-                    if p.codes[k] == p.source:
-                        total += p.weights[v, k]
-                for k in range(start, end):
-                    if p.codes[k] == p.target:
-                        for r in range(len(p.out)):
-                            p.out[r, v, k] += p.factors[r] * at_zero[r] * total
+            total = 0.0
+            for k in range(start, end):
+                if p.codes[k] == p.source:
+                    total += p.weights[k]
+            for k in range(start, end):
+                if p.codes[k] == p.target:
+                    for r in range(len(p.out)):
+                        p.out[r, k] += p.factors[r] * at_zero[r] * total
         start = end
 
 
 @njit(cache=True, nogil=True)
-def _double_loop(p, lo, hi, n_sources, one_side):
+def _double_loop(p, lo, hi, n_sources):
     """Do the untied pairs of a query one by one, exactly."""
     sources, n = np.empty(n_sources, np.int64), 0
     for k in range(lo, hi):
@@ -361,7 +342,7 @@ def _double_loop(p, lo, hi, n_sources, one_side):
             continue
         for j in sources:
             difference = p.scores[j] - p.scores[i]
-            if difference == 0.0 or difference * one_side < 0.0:
+            if difference == 0.0:
                 continue
             u = math.exp(-abs(difference))
             mode = p.modes[0] if difference > 0.0 else p.modes[1]
@@ -372,15 +353,14 @@ def _double_loop(p, lo, hi, n_sources, one_side):
                 first = 1.0 - tail if mode == COMPLEMENT else tail
             else:
                 first = math.log1p(u) + (abs(difference) if mode == LINEAR else 0.0)
-            for v in range(len(p.weights)):
-                pair = p.weights[v, j]
-                if p.by_value and difference > 0.0:
-                    pair *= p.values_above[j] - p.values_above[i]
-                elif p.by_value:
-                    pair *= p.values_below[i] - p.values_below[j]
-                p.out[0, v, i] += p.factors[0] * pair * first
-                if p.family == SIGMOID:
-                    p.out[1, v, i] += p.factors[1] * pair * second
+            pair = p.weights[j]
+            if p.by_value and difference > 0.0:
+                pair *= p.values_above[j] - p.values_above[i]
+            elif p.by_value:
+                pair *= p.values_below[i] - p.values_below[j]
+            p.out[0, i] += p.factors[0] * pair * first
+            if p.family == SIGMOID:
+                p.out[1, i] += p.factors[1] * pair * second
 
 
 @njit(cache=True, nogil=True)
@@ -401,21 +381,18 @@ def _has_ties(scores, following):
 
 @njit(cache=True, nogil=True)
 def hinge_pass(sign, scores, starts, codes, target_code, source_code, weights, margin, out):
-    """Fill `out[0, v]` with hinge sums and `out[1, v]` with the weight inside the margin.
+    """Fill `out[0]` with hinge sums and `out[1]` with the weight inside the margin.
 
     With `sign` 1 the hinge of a pair is `max(0, margin + f_source - f_target)`, with -1 it is
     `max(0, margin + f_target - f_source)`; one merge along each query.
     """
-    n_vectors = weights.shape[0]
-    count, moment = np.empty(n_vectors), np.empty(n_vectors)
     for q in range(len(starts) - 1):
         n = starts[q + 1] - starts[q]
         if n == 0:
             continue
         first, step = (starts[q], 1) if sign > 0 else (starts[q + 1] - 1, -1)
         origin = scores[first]  # sums stay small when measured from the query's own end
-        fill(count, 0.0, n_vectors)
-        fill(moment, 0.0, n_vectors)
+        count = moment = 0.0
         j = 0
         for i in range(n):
             target = first + step * i
@@ -424,14 +401,57 @@ def hinge_pass(sign, scores, starts, codes, target_code, source_code, weights, m
             while j < n and margin + sign * (scores[first + step * j] - scores[target]) > 0.0:
                 source = first + step * j
                 if codes[source] == source_code:
-                    for v in range(n_vectors):
-                        count[v] += weights[v, source]
-                        moment[v] += weights[v, source] * sign * (scores[source] - origin)
+                    count += weights[source]
+                    moment += weights[source] * sign * (scores[source] - origin)
                 j += 1
-            for v in range(n_vectors):
-                offset = margin + sign * (origin - scores[target])
-                out[0, v, target] = moment[v] + offset * count[v]
-                out[1, v, target] = count[v]
+            out[0, target] = moment + (margin + sign * (origin - scores[target])) * count
+            out[1, target] = count
+
+
+@njit(cache=True, nogil=True)
+def range_weights(scores, weights, low, high):
+    """Return the weight of each ranked row between the cumulative weights `low` and `high`.
+
+    For the negatives of a list, with `low` and `high` the ends of a range of false positive rates times
+    their total weight, this is how much each of them counts in the partial AUC. A row that
+    straddles an end counts with the part inside; rows of equal score share what their tie group has
+    inside in proportion to their weights. Compiled, so that other compiled loops can call it.
+
+    Parameters
+    ----------
+    scores : float64 ndarray of shape (n_rows,)
+        Descending.
+    weights : float64 ndarray of shape (n_rows,)
+    low, high : float
+        In units of weight; `high` may be infinite, for the end of the list.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> range_weights(np.array([3.0, 2.0, 2.0, 1.0]), np.ones(4), 0.5, 2.0).tolist()
+    [0.5, 0.5, 0.5, 0.0]
+    """
+    n = len(scores)
+    inside = np.zeros(n)
+    above = 0.0
+    start = 0
+    while start < n and above < high:
+        end = start
+        mass = 0.0
+        while end < n and scores[end] == scores[start]:
+            mass += weights[end]
+            end += 1
+        overlap = min(above + mass, high) - max(above, low)
+        if overlap > 0.0 and mass > 0.0:
+            share = min(overlap / mass, 1.0)
+            for k in range(start, end):
+                inside[k] = weights[k] * share
+        above += mass
+        start = end
+    return inside
 
 
 # -- short straight loops over tiles of an array, written so that they compile to vector code ------
@@ -450,18 +470,9 @@ def tile_exp(x, sign, reference, u, bits, scale):
         scale[a] = shifted
         k = shifted - _ROUND
         r = (z - k * _LN2_HIGH) - k * _LN2_LOW
-        p = 1.0 / 39916800.0
-        p = p * r + 1.0 / 3628800.0
-        p = p * r + 1.0 / 362880.0
-        p = p * r + 1.0 / 40320.0
-        p = p * r + 1.0 / 5040.0
-        p = p * r + 1.0 / 720.0
-        p = p * r + 1.0 / 120.0
-        p = p * r + 1.0 / 24.0
-        p = p * r + 1.0 / 6.0
-        p = p * r + 0.5
-        p = p * r + 1.0
-        p = p * r + 1.0
+        p = _INVERSE_FACTORIALS[0]
+        for coefficient in _INVERSE_FACTORIALS[1:]:
+            p = p * r + coefficient
         u[a] = p if z > -REACH else 0.0
     for a in range(n):
         bits[a] = (bits[a] + 1023) << 52
@@ -489,14 +500,6 @@ def tile_polynomial(c, base, u, factor, out):
         p = p * x + c1
         p = p * x + c0
         out[a] += factor[a] * (p * x + base)
-
-
-@njit(cache=True, nogil=True)
-def keep_near(u, near, n):
-    """Copy `u`, with 0 for what is too small for its square to count."""
-    least = math.exp(-NEAR)
-    for a in range(n):
-        near[a] = u[a] if u[a] > least else 0.0
 
 
 @njit(cache=True, nogil=True)

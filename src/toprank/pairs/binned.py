@@ -1,9 +1,8 @@
-r"""The binned, mergeable form: a histogram of scores that stands for rows spread over workers.
+"""The binned, mergeable form: a histogram of scores that stands for rows spread over workers.
 
-Each worker puts the weights of its rows into a histogram on a common grid of scores, one for each label,
-every row shared linearly between the two grid points around it (so that its mean score is kept).
-Histograms add up; only they travel. A weight is a number of copies, so the occupied points are a short
-weighted list to which the sums of `toprank.pairs.sums`, and every objective, apply as they are. The
+A row is shared linearly between the two grid points around it, so that its mean score is kept, and a weight
+is a number of copies: the occupied points are a short weighted list to which the sums of
+`toprank.pairs.sums`, and every objective, apply as they are. Histograms add up; only they travel. The
 error is of the order of the squared distance between grid points.
 """
 
@@ -96,11 +95,8 @@ class BinnedScores:
         >>> BinnedScores.of([0.0, 1.25], grid=grid).weights.tolist()
         [[1.0, 0.75, 0.25, 0.0]]
         """
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-        codes = _codes(labels, len(scores))
-        weight = _weights(sample_weight, len(scores))
         held = np.zeros((n_labels, grid.n_points))
-        _share(scores, codes, weight, grid.low, grid.step, nearest, held)
+        _share(*_checked_rows(scores, labels, sample_weight), grid.low, grid.step, nearest, held)
         return cls(grid, held, nearest)
 
     def occupied(self) -> tuple[np.ndarray, FloatArray, FloatArray]:
@@ -133,8 +129,7 @@ class BinnedScores:
         -------
         ndarray of shape (n_values, n_rows)
         """
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-        codes, weight = _codes(labels, len(scores)), _weights(sample_weight, len(scores))
+        scores, codes, weight = _checked_rows(scores, labels, sample_weight)
         # Zero elsewhere: no row has a share in an empty point, nor reads from it.
         fields = np.zeros((len(values), *self.weights.shape))
         fields[:, self.weights != 0] = values
@@ -150,46 +145,47 @@ class BinnedScores:
         return found
 
 
-def _codes(labels: Any, n_rows: int) -> np.ndarray:
-    return np.zeros(n_rows, np.uint8) if labels is None else np.asarray(labels).astype(np.uint8)
+def _checked_rows(
+    scores: Any, labels: Any, sample_weight: Any
+) -> tuple[FloatArray, np.ndarray, FloatArray]:
+    """Return scores, labels as small integers (0 by default) and weights of rows (empty for ones)."""
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    codes = np.zeros(len(scores), np.uint8) if labels is None else np.asarray(labels, np.uint8)
+    weight = np.ascontiguousarray(() if sample_weight is None else sample_weight, np.float64)
+    if sample_weight is not None and len(weight) != len(scores):
+        raise ValueError(f"{len(weight)} weights for {len(scores)} scores")
+    return scores, codes, weight
 
 
-def _weights(sample_weight: Any, n_rows: int) -> FloatArray:
-    """Weights of rows; empty for ones."""
-    if sample_weight is None:
-        return np.empty(0)
-    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if len(weight) != n_rows:
-        raise ValueError(f"{len(weight)} weights for {n_rows} scores")
-    return weight
+@njit(cache=True, nogil=True)
+def _locate(score, low, step, nearest, last):
+    """Return the point to the left of a score and what of the row belongs to the point to its right.
+
+    The ends of the grid take what lies beyond them; with `nearest` the part is 0 or 1.
+    """
+    place = min(max((score - low) / step, 0.0), float(last))
+    place = np.rint(place) if nearest else place
+    left = min(int(place), last - 1)
+    return left, place - left
 
 
 @njit(cache=True, nogil=True)
 def _share(scores, codes, weight, low, step, nearest, held):
-    """Share each row's weight between the two points around its score, or give it to the nearest.
-
-    The ends of the grid take what lies beyond them.
-    """
-    last = held.shape[1] - 1
+    """Share each row's weight between the two points around its score, or give it to the nearest."""
     for i in range(len(scores)):
-        place = min(max((scores[i] - low) / step, 0.0), float(last))
-        place = np.rint(place) if nearest else place
-        left = min(int(place), last - 1)
+        left, right_part = _locate(scores[i], low, step, nearest, held.shape[1] - 1)
         w = weight[i] if len(weight) else 1.0
-        held[codes[i], left] += w * (1.0 - (place - left))
-        held[codes[i], left + 1] += w * (place - left)
+        held[codes[i], left] += w * (1.0 - right_part)
+        held[codes[i], left + 1] += w * right_part
 
 
 @njit(cache=True, nogil=True)
 def _interpolate(scores, codes, weight, low, step, nearest, fields, found):
     """Fill in the weighted values of the two points around each row, or of the nearest."""
-    last = fields.shape[2] - 1
     for i in range(len(scores)):
-        place = min(max((scores[i] - low) / step, 0.0), float(last))
-        place = np.rint(place) if nearest else place
-        left, code = min(int(place), last - 1), codes[i]
-        w = weight[i] if len(weight) else 1.0
-        right_part = w * (place - left)
+        left, part = _locate(scores[i], low, step, nearest, fields.shape[2] - 1)
+        w, code = weight[i] if len(weight) else 1.0, codes[i]
+        right_part = w * part
         left_part = w - right_part
         for v in range(len(fields)):
             found[v, i] = left_part * fields[v, code, left] + right_part * fields[v, code, left + 1]

@@ -13,7 +13,6 @@ Hinge sums are exact by running counts; exponential sums factorise and need no h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +30,6 @@ FloatArray = np.ndarray
 PAIRS_PER_ROW = 16
 """Up to this many pairs for each row of a query, the plain double loop is the faster way."""
 
-_SIDES = {"both": 0, "above": 1, "below": -1}
 _NONE = np.empty(0)
 
 
@@ -63,8 +61,6 @@ def ranked_sums(
     rank_values: tuple[FloatArray, FloatArray] | None = None,
     kernel: str = "sigmoid",
     rising: bool = True,
-    side: str = "both",
-    pairs_per_row: int | None = None,
     factors: tuple[float, ...] = (1.0, 1.0),
     out: FloatArray | None = None,
 ) -> FloatArray:
@@ -79,21 +75,16 @@ def ranked_sums(
         A small number for each place, such as its relevance level.
     target, source : int
         Sums are taken over the rows with the code `source` and returned at those with the code `target`.
-    weights : ndarray of shape (n_rows,) or (n_vectors, n_rows)
-        :math:`c_{ij} = w_j`; several vectors are served by one pass.
+    weights : ndarray of shape (n_rows,)
+        :math:`c_{ij} = w_j`.
     rank_values : pair of ndarray of shape (n_rows,), optional
         With them :math:`c_{ij} = w_j (v_{higher} - v_{lower})`, the rank value of the higher of i
         and j minus that of the lower: the first array for sources above the target, the second
-        for those below it. One vector of weights only, and ties do not count.
+        for those below it. Ties do not count.
     kernel : {"sigmoid", "softplus"}
         "sigmoid" gives two results, for sig and for sig'; "softplus" gives one.
     rising : bool
         K of :math:`f_j - f_i` when true, of :math:`f_i - f_j` otherwise.
-    side : {"both", "above", "below"}
-        Which sources count: all, those that rank higher, or those that rank lower. Sources with
-        the target's own score count for "both" only.
-    pairs_per_row : int, optional
-        Queries with at most so many pairs for each row are done pair by pair (`PAIRS_PER_ROW`).
     factors : tuple of float
         What to multiply the results of each kernel by.
     out : ndarray, optional
@@ -102,25 +93,21 @@ def ranked_sums(
 
     Returns
     -------
-    ndarray of shape (n_kernels, n_rows) or (n_kernels, n_vectors, n_rows)
+    ndarray of shape (n_kernels, n_rows)
         Zero at the places that are no targets.
     """
-    if side not in _SIDES:
-        raise ValueError(f"side must be one of {list(_SIDES)}, not {side!r}")
     family = {"sigmoid": kernels.SIGMOID, "softplus": kernels.SOFTPLUS}[kernel]
     coefficients = _coefficients()[family]
     far = kernels.COMPLEMENT if family == kernels.SIGMOID else kernels.LINEAR
     modes = np.array([far, kernels.DECAY] if rising else [kernels.DECAY, far])
     above, below = (_NONE, _NONE) if rank_values is None else rank_values
-    matrix = np.ascontiguousarray(np.atleast_2d(weights), dtype=np.float64)
     if out is None:
-        out = np.zeros((len(coefficients), *weights.shape))
+        out = np.zeros((len(coefficients), len(codes)))
     work = PairPass(
-        ranked.scores, codes, target, source, matrix, rank_values is not None, above, below, family,
-        modes, coefficients, np.array(factors), out.reshape(len(out), len(matrix), -1),
+        ranked.scores, codes, target, source, weights, rank_values is not None, above, below, family,
+        modes, coefficients, np.array(factors), out,
     )  # fmt: skip
-    most_pairs = PAIRS_PER_ROW if pairs_per_row is None else pairs_per_row
-    kernels.pair_pass(work, ranked.starts, _SIDES[side], most_pairs)
+    kernels.pair_pass(work, ranked.starts, PAIRS_PER_ROW)
     return out
 
 
@@ -139,25 +126,16 @@ def ranked_hinge_sums(
 
     By place, like `ranked_sums`; with `rising=False` the hinge is of :math:`f_i - f_j`.
     """
-    matrix = np.ascontiguousarray(np.atleast_2d(weights), dtype=np.float64)
-    if out is None:
-        out = np.zeros((2, *weights.shape))
+    out = np.zeros((2, len(codes))) if out is None else out
+    sign = 1.0 if rising else -1.0
     kernels.hinge_pass(
-        1.0 if rising else -1.0, ranked.scores, ranked.starts, codes, target, source, matrix,
-        float(margin), out.reshape(2, len(matrix), -1),
-    )  # fmt: skip
+        sign, ranked.scores, ranked.starts, codes, target, source, weights, float(margin), out
+    )
     return out
 
 
 def sigmoid_sums(
-    target_scores: Any,
-    source_scores: Any,
-    source_weights: Any = None,
-    *,
-    side: str = "both",
-    target_qid: Any = None,
-    source_qid: Any = None,
-    pairs_per_row: int | None = None,
+    target_scores: Any, source_scores: Any, source_weights: Any = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return :math:`\sum_j w_j sig(f_j - f_i)` and :math:`\sum_j w_j sig'(f_j - f_i)` for each i.
 
@@ -167,19 +145,12 @@ def sigmoid_sums(
         The scores :math:`f_i`.
     source_scores : array-like of shape (n_sources,)
         The scores :math:`f_j`.
-    source_weights : array-like of shape (n_sources,) or (n_vectors, n_sources), optional
-        One or several vectors of weights, all served by one pass; ones by default.
-    side : {"both", "above", "below"}
-        Which sources count for a target: all, those scored higher, or those scored lower. Sources
-        with the target's own score count for "both" only.
-    target_qid, source_qid : array-like, optional
-        Queries; sources of another query do not count.
-    pairs_per_row : int, optional
-        Queries with at most so many pairs for each row are done pair by pair (`PAIRS_PER_ROW`).
+    source_weights : array-like of shape (n_sources,), optional
+        Ones by default.
 
     Returns
     -------
-    sums, derivative_sums : ndarray of shape (n_targets,) or (n_vectors, n_targets)
+    sums, derivative_sums : ndarray of shape (n_targets,)
 
     Examples
     --------
@@ -187,21 +158,11 @@ def sigmoid_sums(
     >>> sums.round(6).tolist(), derivatives.round(6).tolist()
     ([1.952574], [0.545177])
     """
-    rows = _JoinedRows.of(target_scores, source_scores, source_weights, target_qid, source_qid)
-    sums = rows.sums("sigmoid", side, pairs_per_row)
-    return sums[0], sums[1]
+    sums, derivative_sums = _two_list_sums("sigmoid", target_scores, source_scores, source_weights)
+    return sums, derivative_sums
 
 
-def softplus_sums(
-    target_scores: Any,
-    source_scores: Any,
-    source_weights: Any = None,
-    *,
-    side: str = "both",
-    target_qid: Any = None,
-    source_qid: Any = None,
-    pairs_per_row: int | None = None,
-) -> FloatArray:
+def softplus_sums(target_scores: Any, source_scores: Any, source_weights: Any = None) -> FloatArray:
     r"""Return :math:`\sum_j w_j \log(1 + e^{f_j - f_i})` for each i (see `sigmoid_sums`).
 
     Examples
@@ -209,46 +170,18 @@ def softplus_sums(
     >>> softplus_sums([0.0], [0.0, -50.0, 50.0]).round(6).tolist()
     [50.693147]
     """
-    rows = _JoinedRows.of(target_scores, source_scores, source_weights, target_qid, source_qid)
-    return rows.sums("softplus", side, pairs_per_row)[0]
+    return _two_list_sums("softplus", target_scores, source_scores, source_weights)[0]
 
 
-@dataclass(frozen=True)
-class _JoinedRows:
-    """Targets (code 0) and sources (code 1) in one ranked list, and the place of each target."""
-
-    ranked: RankedQueries
-    codes: np.ndarray
-    weights: FloatArray
-    places: np.ndarray
-
-    @classmethod
-    def of(
-        cls, targets: Any, sources: Any, weights: Any, target_qid: Any, source_qid: Any
-    ) -> _JoinedRows:
-        targets = np.ascontiguousarray(targets, dtype=np.float64)
-        sources = np.ascontiguousarray(sources, dtype=np.float64)
-        if (target_qid is None) != (source_qid is None):
-            raise ValueError("give both target_qid and source_qid, or neither")
-        weights = (
-            np.ones(len(sources)) if weights is None else np.asarray(weights, dtype=np.float64)
-        )
-        if weights.shape[-1] != len(sources):
-            raise ValueError(f"{weights.shape[-1]} weights for {len(sources)} sources")
-        n = len(targets)
-        qid = None if target_qid is None else np.concatenate((target_qid, source_qid))
-        ranked = RankedQueries.of(np.concatenate((targets, sources)), qid)
-        codes = (ranked.order >= n).astype(np.uint8)
-        by_place = np.zeros((*weights.shape[:-1], len(codes)))
-        by_place[..., codes == 1] = weights[..., ranked.order[codes == 1] - n]
-        places = np.empty(n, np.int64)
-        places[ranked.order[codes == 0]] = np.flatnonzero(codes == 0)
-        return cls(ranked, codes, by_place, places)
-
-    def sums(self, kernel: str, side: str, pairs_per_row: int | None) -> FloatArray:
-        """Return the sums in the order in which the targets were given."""
-        sums = ranked_sums(
-            self.ranked, self.codes, 0, 1, self.weights, kernel=kernel, side=side,
-            pairs_per_row=pairs_per_row,
-        )  # fmt: skip
-        return sums[..., self.places]
+def _two_list_sums(kernel: str, targets: Any, sources: Any, weights: Any) -> FloatArray:
+    """Rank targets (code 0) and sources (code 1) as one list; return the sums in the targets' order."""
+    n, n_sources = len(targets), len(sources)
+    weights = np.ones(n_sources) if weights is None else np.asarray(weights, dtype=np.float64)
+    if len(weights) != n_sources:
+        raise ValueError(f"{len(weights)} weights for {n_sources} sources")
+    ranked = RankedQueries.of(np.concatenate((targets, sources), dtype=np.float64))
+    codes = (ranked.order >= n).astype(np.uint8)
+    by_place = np.concatenate((np.zeros(n), weights))[ranked.order]
+    sums = np.empty((2 if kernel == "sigmoid" else 1, len(codes)))
+    sums[:, ranked.order] = ranked_sums(ranked, codes, 0, 1, by_place, kernel=kernel)
+    return sums[:, :n]
