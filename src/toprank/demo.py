@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli import options
 from toprank.cli.app import app
-from toprank.cli.options import Jobs, Json, Models, PageResamples, Seed, read_model_names
 from toprank.cli.output import on_terminal, print_json, print_list_figures, say, shown
 from toprank.cli.training import print_comparison
 
@@ -199,15 +199,15 @@ def demo(
         typer.Option("--out", metavar="FOLDER", help="Folder for the page, the alerts, the model."),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1000, help="Payments to simulate.")] = 12_000,
-    models: Models = None,
+    models: options.Models = None,
     time_budget: Annotated[
         float,
         typer.Option("--time-budget", metavar="SECONDS", help="For the comparison."),
     ] = 50.0,
-    resamples: PageResamples = 1000,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
+    resamples: options.PageResamples = 1000,
+    jobs: options.Jobs = 1,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Simulate card fraud, compare models on early days, list and report the late ones.
 
@@ -219,7 +219,7 @@ def demo(
         raise ValueError(f"--out {out} is a file; name a folder")
     found = run_demo(
         rows,
-        models=read_model_names(models) or MODELS,
+        models=options.read_model_names(models) or MODELS,
         time_budget=time_budget,
         n_resamples=resamples,
         random_state=seed,
