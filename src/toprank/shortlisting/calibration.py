@@ -42,7 +42,6 @@ __all__ = ["CalibratedRanker", "ProbabilityMap", "probability_bounds", "top_cali
 METHODS = ("auto", "isotonic", "sigmoid")
 ENOUGH_FOR_ISOTONIC = 100  # rows of the rarer class
 SMALLEST_WINDOW = 4
-NO_KNOTS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ class ProbabilityMap:
     method: str
     slope: float = 0.0
     intercept: float = 0.0
-    knots: np.ndarray = field(default_factory=lambda: NO_KNOTS)
-    values: np.ndarray = field(default_factory=lambda: NO_KNOTS)
+    knots: np.ndarray = field(default_factory=lambda: np.empty(0))
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __call__(self, scores: Any) -> np.ndarray:
         scores = np.asarray(scores, dtype=np.float64)
@@ -106,11 +105,8 @@ def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
     weight = np.concatenate([weight, [half_row, half_row]])
     model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     model.fit(scores, share, sample_weight=weight)
-    return ProbabilityMap(
-        "isotonic",
-        knots=np.asarray(model.X_thresholds_, dtype=np.float64),
-        values=np.asarray(model.y_thresholds_, dtype=np.float64),
-    )
+    curve = (np.asarray(v, dtype=np.float64) for v in (model.X_thresholds_, model.y_thresholds_))
+    return ProbabilityMap("isotonic", 0.0, 0.0, *curve)
 
 
 def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
@@ -292,12 +288,7 @@ class CalibratedRanker(BaseRanker):
             inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
             final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
         )  # fmt: skip
-        self._calibrate(positive, scores, sample_weight)
-        return self
-
-    def _calibrate(self, positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> None:
-        """Learn probabilities from the rows that were held out."""
-        known = ~np.isnan(scores)
+        known = ~np.isnan(scores)  # the rows that were held out
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[known]
         if not 0 < positive[known].sum() < known.sum():
             raise ValueError("the rows that cv holds out are of one class; probabilities need both")
@@ -305,6 +296,7 @@ class CalibratedRanker(BaseRanker):
         self.calibration_ = ProbabilityMap.learn(counts, self.method)
         self.staircase_ = counts.thin()
         self.offset_ = 0.0  # the ranker has subtracted its own
+        return self
 
     def _unfitted(self) -> Any:
         return registered("GradientBoostingRanker")() if self.estimator is None else self.estimator
@@ -313,10 +305,7 @@ class CalibratedRanker(BaseRanker):
         """Copy what scikit-learn asks about the input from the ranker inside."""
         classes = getattr(self.estimator_, "classes_", None)
         if classes is None or len(classes) != 2:
-            raise ValueError(
-                f"{type(self.estimator_).__name__} is no binary classifier; a ranker of two classes "
-                "is needed"
-            )
+            raise ValueError(f"{type(self.estimator_).__name__} is no ranker of two classes")
         self.classes_ = np.asarray(classes)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # a refit may have other columns
@@ -420,7 +409,7 @@ class CalibratedRanker(BaseRanker):
         """
         check_is_fitted(self)
         targets = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost}
-        return cut_counts(self.staircase_, **targets, **options)
+        return cut_counts(self.staircase_, targets, **options)
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "explain"))
     def explain(self, X: Any) -> pd.DataFrame:

@@ -66,18 +66,11 @@ class OutOfFoldCounts:
     ) -> OutOfFoldCounts:
         """Rank labelled scores (weights above 0); equal scores share a step."""
         scores = np.ascontiguousarray(scores, dtype=np.float64)
-        ranked = RankedList.of(positive, scores, weight)
-        squares = ranked
+        ranked = squares = RankedList.of(positive, scores, weight)
         if weight is not None:
             squares = RankedList.of(positive, scores, np.asarray(weight, dtype=np.float64) ** 2)
-        return cls(
-            ranked.scores,
-            ranked.scores.copy(),
-            ranked.positives,
-            ranked.negatives,
-            squares.positives.copy(),
-            squares.negatives.copy(),
-        )
+        sums = (ranked.positives, ranked.negatives, squares.positives, squares.negatives)
+        return cls(ranked.scores, ranked.scores.copy(), *(values.copy() for values in sums))
 
     def thin(self, max_steps: int = MAX_STEPS) -> OutOfFoldCounts:
         """Return at most so many steps: the upper half stays as it is, the others are joined evenly.
@@ -95,14 +88,9 @@ class OutOfFoldCounts:
         joined = np.linspace(exact - 1, self.n_steps - 1, max_steps - exact + 1)[1:]
         ends = np.concatenate([np.arange(exact), np.round(joined).astype(np.int64)])
         starts = np.concatenate([[0], ends[:-1] + 1])
-        return OutOfFoldCounts(
-            self.tops[starts],
-            self.bottoms[ends],
-            self.positives[ends],
-            self.negatives[ends],
-            self.positive_squares[ends],
-            self.negative_squares[ends],
-        )
+        sums = (self.positives, self.negatives, self.positive_squares, self.negative_squares)
+        sums_at_ends = (values[ends] for values in sums)
+        return OutOfFoldCounts(self.tops[starts], self.bottoms[ends], *sums_at_ends)
 
     @property
     def n_steps(self) -> int:
@@ -144,10 +132,8 @@ class OutOfFoldCounts:
 
     def threshold(self, n_flagged_steps: int) -> float:
         """Return the score half-way between these steps and the next; infinite at the ends."""
-        if n_flagged_steps <= 0:
-            return float("inf")
-        if n_flagged_steps >= self.n_steps:
-            return float("-inf")
+        if not 0 < n_flagged_steps < self.n_steps:
+            return float("inf") if n_flagged_steps <= 0 else float("-inf")
         high = float(self.bottoms[n_flagged_steps - 1])
         low = float(self.tops[n_flagged_steps])
         middle = low / 2 + high / 2  # the difference of two huge scores would overflow
@@ -171,9 +157,8 @@ class OutOfFoldCounts:
         positives, negatives = self.step_counts()
         labels = np.repeat([1, 0], self.n_steps)
         scores = np.tile(np.arange(self.n_steps, 0, -1.0), 2)
-        return average_precision(
-            labels, scores, sample_weight=np.concatenate([positives, negatives])
-        )
+        weight = np.concatenate([positives, negatives])
+        return average_precision(labels, scores, sample_weight=weight)
 
 
 # -- shares ----------------------------------------------------------------------------------------

@@ -134,12 +134,12 @@ def drift(model_or_summary: Any, X: Any, *, scores: Any = None) -> Drift:
         columns.append(found)
         warnings += _column_warnings(found, error, n_rows)
     found_scores = None
-    if model is not None or scores is not None:
+    if (model is not None or scores is not None) and summary.get("scores", {}).get("quantiles"):
         scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
         found_scores = _compare_scores(summary, scores, error)
-    if found_scores is not None and found_scores["drift"] != "none":
-        index = found_scores["psi"]
-        warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))
+        if found_scores["drift"] != "none":
+            index = found_scores["psi"]
+            warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))
     warnings.sort(key=lambda warning: -warning[0])
     return Drift(columns, found_scores, [text for _, text in warnings], n_rows)
 
@@ -268,8 +268,8 @@ def _category_bins(
     new = np.append(new, [others, 1 - len(present) / n_new])
     unseen: float | None = None
     if categories is not None or column["others"] == 0:
-        known = categories if categories is not None else set(shares)
-        unseen = float(counts[~counts.index.isin(list(known))].sum()) / n_new
+        known = list(shares if categories is None else categories)
+        unseen = float(counts[~counts.index.isin(known)].sum()) / n_new
     return old, np.maximum(new, 0.0), unseen
 
 
@@ -278,13 +278,12 @@ def _column_warnings(found: dict[str, Any], error: float, n_rows: int) -> list[t
     name, warnings = found["name"], []
     before, now = found["missing_training"], found["missing"]
     low, high = share_interval(now * n_rows, n_rows, 1 - 2 * error)
+    apart = f"{now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
     if found["drift"] != "none":
         shift = f"{found['drift']} shift (stability index {found['psi']:.2f})"
-        apart = f"; {now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
-        warnings.append((found["psi"], f"{name!r}: {shift}{apart}"))
-    elif not low <= before <= high and abs(now - before) > 0.05:
-        text = f"{name!r}: {now:.1%} missing, {before:.1%} in training"
-        warnings.append((abs(now - before), text))
+        warnings.append((found["psi"], f"{name!r}: {'; '.join(filter(None, (shift, apart)))}"))
+    elif apart and not low <= before <= high:
+        warnings.append((abs(now - before), f"{name!r}: {apart}"))
     unseen = found["unseen"]
     if unseen is not None and unseen >= MIN_UNSEEN and unseen * n_rows >= 5:
         text = f"{name!r}: {unseen:.1%} of the values are categories not seen in training"
@@ -292,13 +291,9 @@ def _column_warnings(found: dict[str, Any], error: float, n_rows: int) -> list[t
     return warnings
 
 
-def _compare_scores(
-    summary: Mapping[str, Any], scores: np.ndarray, error: float
-) -> dict[str, Any] | None:
+def _compare_scores(summary: Mapping[str, Any], scores: np.ndarray, error: float) -> dict[str, Any]:
     """Compare scores with those of the training rows."""
-    quantiles = np.asarray(summary.get("scores", {}).get("quantiles", []), dtype=np.float64)
-    if not len(quantiles):
-        return None
+    quantiles = np.asarray(summary["scores"]["quantiles"], dtype=np.float64)
     n_old = int(summary["n_rows"])
     old, new = number_bins(quantiles, scores, 0.0, len(scores))
     found = _stability(old, new, n_old, len(scores), error)
