@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Demo", "demo", "run_demo", "write_demo"]
 
 FRAUD_RATE = 0.02
-# Those that finish soon; `toprank compare --models all` has all others.
+# those that finish soon; `toprank compare --models all` has all others
 MODELS = ("ap_sigmoid", "linear", "rankboost", "ranking_forest", "logistic", "lambda_map")
 BLOCKS = 3  # of time, in the comparison and in the calibration
 CHECKS_A_DAY = 10
@@ -68,16 +68,8 @@ def run_demo(
         Names of `toprank.selection.MODELS`; the yardstick is added.
     time_budget : float, default=50
         Seconds for the comparison.
-    n_resamples : int, default=1000
-        For the intervals.
-    random_state : int, default=0
-    n_jobs : int or None, default=1
-    verbose : int, default=0
-        Above 0, show progress bars.
-
-    Returns
-    -------
-    demo : Demo
+    n_resamples, random_state, n_jobs, verbose
+        As for `compare_models`.
 
     Examples
     --------

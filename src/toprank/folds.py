@@ -20,18 +20,9 @@ from toprank.progress import progress
 from toprank.validation import check_gap, check_groups, check_time
 
 __all__ = [
-    "Split",
-    "Splits",
-    "cross_fitted_scores",
-    "fit_arguments",
-    "fit_takes",
-    "make_indexable",
-    "make_splits",
-    "positive_rows",
-    "rescale",
-    "scores_of",
-    "take_rows",
-]
+    "Split", "Splits", "cross_fitted_scores", "fit_arguments", "fit_takes", "make_indexable",
+    "make_splits", "positive_rows", "rescale", "scores_of", "take_rows",
+]  # fmt: skip
 
 SHUFFLES = 20  # of the groups, tried before a fold without both classes is accepted
 
@@ -128,10 +119,8 @@ def positive_rows(y: Any) -> np.ndarray:
         raise ValueError("y has missing labels; drop those rows first")
     known = np.unique(labels)
     if len(known) != 2:
-        raise ValueError(
-            f"y must hold two classes, positives and negatives; it holds {len(known)}: "
-            f"{', '.join(map(str, known[:5].tolist()))}"
-        )
+        shown = ", ".join(map(str, known[:5].tolist()))
+        raise ValueError(f"y must hold two classes; it holds {len(known)}: {shown}")
     return labels == known[1]
 
 
@@ -151,8 +140,8 @@ def _count_folds(n_splits: int, positive: np.ndarray, groups: np.ndarray | None,
     n_positives, n_negatives = (len(np.unique(units[side])) for side in (positive, ~positive))
     if min(n_positives, n_negatives) < 2:
         raise ValueError(
-            f"at least 2 {unit} of each class are needed, one to train on while the other is tested; "
-            f"found {n_positives} for the positives and {n_negatives} for the negatives"
+            f"at least 2 {unit} of each class are needed; found {n_positives} for the positives and "
+            f"{n_negatives} for the negatives"
         )
     return min(n_splits, n_positives, n_negatives)
 
@@ -166,42 +155,34 @@ def _fold_splits(
 ) -> Splits:
     """Split into stratified folds, of whole groups where there are any."""
     folds = _count_folds(n_splits, positive, groups, "n_splits")
-    notes, splits = [], []
+    notes: list[str] = []
+    splits: list[Split] = []
     if folds < n_splits:
         few = f"the rarer class has only {folds} rows"
         reason = few if groups is None else "too few groups have both classes"
         notes.append(f"{folds} folds instead of {n_splits}: {reason}")
     for repeat in range(n_repeats):
-        if groups is None:
+        best: list[Split] = []  # the shuffle with most folds that have both classes on both sides
+        for attempt in range(SHUFFLES):
             folder = StratifiedKFold(folds, shuffle=True, random_state=random_state + repeat)
-            parts = list(folder.split(positive, positive))
+            if groups is not None:
+                seed = np.random.SeedSequence([random_state, repeat, attempt]).generate_state(1)[0]
+                folder = StratifiedGroupKFold(folds, shuffle=True, random_state=int(seed) % 2**31)
+            found = [
+                Split(train, test, repeat, fold)
+                for fold, (train, test) in enumerate(folder.split(positive, positive, groups))
+                if _has_both_classes(positive, train) and _has_both_classes(positive, test)
+            ]
+            best = max(best, found, key=len)
+            if len(best) == folds:
+                break
         else:
-            parts = _one_grouped_repeat(positive, groups, folds, repeat, random_state)
-        both = [all(_has_both_classes(positive, rows) for rows in part) for part in parts]
-        splits += [Split(*part, repeat, fold) for fold, part in enumerate(parts) if both[fold]]
-        if not all(both):
-            lost = f"{folds - sum(both)} of {folds} folds left out"
+            lost = f"{folds - len(best)} of {folds} folds left out"
             notes.append(f"repeat {repeat}: {lost}, one class was missing")
+        splits += best
     if not splits:
         raise ValueError(f"no split of the groups has both classes on both sides: {notes[-1]}")
     return Splits(splits, "stratified" if groups is None else "grouped", notes)
-
-
-def _one_grouped_repeat(
-    positive: np.ndarray, groups: np.ndarray, folds: int, repeat: int, random_state: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the shuffle of the groups that leaves most folds with both classes on both sides."""
-    best, most = [], -1
-    for attempt in range(SHUFFLES):
-        seed = np.random.SeedSequence([random_state, repeat, attempt]).generate_state(1)[0]
-        folder = StratifiedGroupKFold(folds, shuffle=True, random_state=int(seed) % 2**31)
-        parts = list(folder.split(positive, positive, groups))
-        usable = sum(all(_has_both_classes(positive, rows) for rows in part) for part in parts)
-        if usable > most:
-            best, most = parts, usable
-        if most == folds:
-            break
-    return best
 
 
 # -- time ------------------------------------------------------------------------------------------
@@ -309,9 +290,10 @@ def fit_arguments(
         if value is None:
             continue
         if fit_takes(estimator, name):
-            if np.ndim(value):  # not for a scalar such as gap
-                value = np.asarray(value) if rows is None else np.asarray(value)[rows]
-            arguments[prefix + name] = value
+            values = np.asarray(value)
+            if values.ndim and rows is not None:  # not a scalar such as gap
+                values = values[rows]
+            arguments[prefix + name] = values if values.ndim else value
         elif not skip_unknown:
             raise ValueError(
                 f"{type(last).__name__} takes no {name}; leave it out or take another estimator"
@@ -421,11 +403,7 @@ def cross_fitted_scores(
 def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarray:
     """Bring scores to the scale of another model, above and below the threshold 0.
 
-    Parameters
-    ----------
-    scores : ndarray
-    own, final : ndarray
-        Scores of the same rows by the model of `scores` and by the other one.
+    `own` and `final` are scores of the same rows by the model of `scores` and by the other one.
 
     Examples
     --------
@@ -434,13 +412,12 @@ def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarra
     >>> rescale(np.array([2.0, -3.0]), own, np.where(own > 0, 2 * own, own / 3)).tolist()
     [4.0, -1.0]
     """
-    factors = []
-    for side in (np.maximum, np.minimum):
+    factors = [1.0, 1.0]
+    for k, side in enumerate((np.maximum, np.minimum)):
         mean, wanted = np.abs(side(own, 0)).mean(), np.abs(side(final, 0)).mean()
-        some = mean > 0 and wanted > 0
-        factors.append(float(np.clip(wanted / mean, 0.1, 10.0)) if some else 1.0)
-    above, below = factors
-    return np.where(scores > 0, above, below) * scores
+        if mean > 0 and wanted > 0:
+            factors[k] = float(np.clip(wanted / mean, 0.1, 10.0))
+    return np.where(scores > 0, *factors) * scores
 
 
 def _training_and_test(

@@ -1,7 +1,6 @@
 """What commands read: files as checked tables, with the roles of their columns, and model files.
 
-Messages name the option, the column and the row. Commands import this module when they run: pandas is slow
-to load.
+Commands import this module when they run: pandas is slow to load.
 """
 
 from __future__ import annotations
@@ -411,7 +410,7 @@ def _check_not_half_numbers(column: pd.Series) -> None:
     if not len(numeric) or numeric.mean() <= MAX_SHARE_OF_NUMBERS:
         return
     try:
-        numbers(column.to_frame(), column.name)
+        numbers(column.to_frame(), str(column.name))
     except ValueError as error:
         advice = "correct it, leave it out with --drop, or say with --text that all of it is text"
         raise ValueError(f"{error}; {advice}") from None

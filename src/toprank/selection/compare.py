@@ -175,19 +175,13 @@ def _candidates(
     models: Iterable[str] | Mapping[str, Any] | None, random_state: int, n_jobs: int | None
 ) -> dict[str, Any]:
     """Return unfitted estimators by name, the yardstick first."""
-    given: Mapping[str, Any]
-    if models is None:
-        given = dict.fromkeys(DEFAULT_MODELS)
-    elif isinstance(models, Mapping):
-        given = models
-    else:
-        given = dict.fromkeys([models] if isinstance(models, str) else models)
+    if models is None or isinstance(models, str):
+        models = DEFAULT_MODELS if models is None else [models]
+    given = models if isinstance(models, Mapping) else dict.fromkeys(models)
     chosen = {}
     for name, model in {YARDSTICK: None, **given}.items():
         if name in RESERVED_NAMES:
-            raise ValueError(
-                f"a model cannot be called {name!r}: the table of scores has that column"
-            )
+            raise ValueError(f"a model cannot be called {name!r}: the scores have that column")
         if model is None:
             model = make_model(name, random_state, n_jobs)
         elif not hasattr(model, "fit") or not hasattr(type(model), "decision_function"):
@@ -200,14 +194,15 @@ def _summarise(
     runs: Runs, data: ComparisonData, splits: Splits, evaluator: Evaluator
 ) -> ModelComparison:
     """Measure the models that were run on every complete split."""
-    names = runs.complete_models()
+    names = [name for name in runs.models if name not in {**runs.failures, **runs.left_out}]
+    if not names:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in runs.failures.items())
+        raise ValueError(f"every model failed ({reasons})")
     known = replace(data, X=None)  # the columns that metrics need
     tests = [known.take(split.test) for split in runs.splits]
     k = evaluator.k
     if k is not None and any(k > len(test.positive) for test in tests):
-        runs.note(
-            f"k = {k:g} is more than the rows of some test parts, where all rows are the list"
-        )
+        runs.note(f"k = {k:g} is more than the rows of some test parts: all of them are the list")
     use_bootstrap = splits.kind == "time" or len(runs.splits) < ENOUGH_SPLITS
     return ModelComparison(
         models=tuple(names),
@@ -253,117 +248,6 @@ def _score_table(runs: Runs, data: ComparisonData, names: list[str]) -> pd.DataF
     return pd.concat(parts).sort_values("row", kind="stable", ignore_index=True)
 
 
-# -- metrics on test rows --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Evaluator:
-    """How models are measured: the metrics of `METRIC_NAMES` and their resamples.
-
-    With queries every metric is the mean over the queries that have both classes. Resamples draw
-    whole queries, else whole groups, else rows within each class.
-    """
-
-    k: float | None = None  # list length of `precision_at_k`; by default the number of positives
-    fpr: tuple[float, float] = (0.0, 0.05)  # range of `partial_auc`
-    level: float = 0.95
-    n_resamples: int = 1000  # of the bootstrap
-    random_state: int = 0
-    n_jobs: int | None = 1
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
-        check_range(self.fpr)
-        check_resamples(self.n_resamples)
-        if self.k is not None:
-            check_length(self.k)
-
-    def resampled_means(
-        self, tests: list[ComparisonData], runs: Runs, names: list[str]
-    ) -> np.ndarray:
-        """Return means over the splits of the metrics on resamples that all models share."""
-        count = affordable_resamples(self.n_resamples, sum(len(test.positive) for test in tests))
-        return np.mean(
-            [
-                [
-                    self.resample(test, scores[name], count, self.random_state + number)
-                    for name in names
-                ]
-                for number, (test, scores) in enumerate(zip(tests, runs.scores, strict=True))
-            ],
-            axis=0,
-        )
-
-    def metrics(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
-        """Return one value for each of `METRIC_NAMES`."""
-        return self._metrics_by_list(test, scores).mean(axis=0)
-
-    def resample(
-        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
-    ) -> np.ndarray:
-        """Return the metrics (rows) on each resample (columns); a seed draws the same rows again."""
-        if test.qid is not None:
-            each = self._metrics_by_list(test, scores)
-            drawn = np.random.default_rng(seed).integers(len(each), size=(n_resamples, len(each)))
-            return each[drawn].mean(axis=1).T
-        if test.groups is not None:
-            return self._resample_groups(test, scores, n_resamples, seed)
-        sample = test.sample(scores, np.arange(len(scores)))
-        return sample.distribution(self._jobs(sample.rows), n_resamples, seed, self.n_jobs)
-
-    def _metrics_by_list(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
-        """Return the metrics of each list that holds both classes, in rows."""
-        samples = [test.sample(scores, rows) for rows in test.lists()]
-        if not samples:
-            raise ValueError("no query of the test rows has both positives and negatives")
-        return np.array([[s.value(job) for job in self._jobs(s.rows)] for s in samples])
-
-    def _resample_groups(
-        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
-    ) -> np.ndarray:
-        """Draw whole groups; a draw that lacks a class is drawn again."""
-        assert test.groups is not None
-        codes = np.unique(test.groups, return_inverse=True)[1]
-        weight = np.ones(len(scores)) if test.weight is None else test.weight
-        generator = np.random.default_rng(seed)
-        values = np.empty((n_resamples, len(METRIC_NAMES)))
-        for resample in range(n_resamples):
-            counts = _draw_groups(generator, codes, test.positive)[codes]
-            rows = np.flatnonzero(counts)
-            part = BinaryRows(test.positive[rows], scores[rows], weight[rows] * counts[rows])
-            sample = ListSample(part)
-            values[resample] = [sample.value(job) for job in self._jobs(part)]
-        return values.T
-
-    def _jobs(self, rows: BinaryRows) -> list[Job]:
-        """Return the metrics with their parameters for a list of so many rows (or so much weight)."""
-        size = float(len(rows.positive)) if rows.weight is None else float(rows.weight.sum())
-        parameters: dict[str, dict[str, Any]] = {
-            "precision_at_k": {"k": None if self.k is None else min(self.k, size)},
-            "partial_auc": {"fpr": self.fpr},
-        }
-        jobs = []
-        for name in METRIC_NAMES:
-            core = METRICS[name].list_core
-            assert core is not None
-            jobs.append((core, METRICS[name].parameters(parameters.get(name, {}))))
-        return jobs
-
-
-def _draw_groups(
-    generator: np.random.Generator, codes: np.ndarray, positive: np.ndarray
-) -> np.ndarray:
-    """Return how often each group is drawn."""
-    n_groups = int(codes.max()) + 1
-    with_positive = np.bincount(codes[positive], minlength=n_groups) > 0
-    with_negative = np.bincount(codes[~positive], minlength=n_groups) > 0
-    for _ in range(1000):
-        counts = np.bincount(generator.integers(n_groups, size=n_groups), minlength=n_groups)
-        if counts[with_positive].any() and counts[with_negative].any():
-            return counts
-    return np.ones(n_groups, dtype=np.int64)
-
-
 # -- rows ---------------------------------------------------------------------------------------------
 
 
@@ -404,21 +288,16 @@ class ComparisonData:
                 raise ValueError(f"pos_label {pos_label!r} is not among the labels")
         check_lengths(y=positive, sample_weight=sample_weight)
         kept = check_weight(sample_weight, n_rows)[1]
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         queries = None if qid is None else check_groups(qid, n_rows, "qid")
-        times = None if time is None else check_time(time, n_rows)
-        data = cls(
-            table,
-            positive,
-            None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
-            queries,
-            queries if groups is None else check_groups(groups, n_rows),
-            times,
-            gap if times is None else check_gap(gap, times),
-        )
+        codes = queries if groups is None else check_groups(groups, n_rows)
         if queries is not None and groups is not None:
-            pairs = np.unique(np.column_stack([data.groups, queries]), axis=0)
+            pairs = np.unique(np.column_stack([codes, queries]), axis=0)
             if len(pairs) > len(np.unique(queries)):
                 raise ValueError("a query has rows in several groups; then it cannot be kept whole")
+        times = None if time is None else check_time(time, n_rows)
+        distance = gap if times is None else check_gap(gap, times)
+        data = cls(table, positive, weight, queries, codes, times, distance)
         return data if kept is None else data.take(np.flatnonzero(kept))
 
     @property
@@ -469,15 +348,6 @@ class Runs:
     failures: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-
-    def complete_models(self) -> list[str]:
-        """Return the models that were run on every complete split; an error where there is none."""
-        absent = {*self.failures, *self.left_out}
-        names = [name for name in self.models if name not in absent]
-        if not names:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
-            raise ValueError(f"every model failed ({reasons})")
-        return names
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -599,3 +469,101 @@ def _watch_interrupts() -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+# -- metrics on test rows --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """How models are measured: the metrics of `METRIC_NAMES` and their resamples.
+
+    With queries every metric is the mean over the queries that have both classes. Resamples draw
+    whole queries, else whole groups, else rows within each class.
+    """
+
+    k: float | None = None  # list length of `precision_at_k`; by default the number of positives
+    fpr: tuple[float, float] = (0.0, 0.05)  # range of `partial_auc`
+    level: float = 0.95
+    n_resamples: int = 1000  # of the bootstrap
+    random_state: int = 0
+    n_jobs: int | None = 1
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        check_range(self.fpr)
+        check_resamples(self.n_resamples)
+        if self.k is not None:
+            check_length(self.k)
+
+    def resampled_means(
+        self, tests: list[ComparisonData], runs: Runs, names: list[str]
+    ) -> np.ndarray:
+        """Return means over the splits of the metrics on resamples that all models share."""
+        count = affordable_resamples(self.n_resamples, sum(len(test.positive) for test in tests))
+        return np.mean(
+            [
+                [
+                    self.resample(test, scores[name], count, self.random_state + number)
+                    for name in names
+                ]
+                for number, (test, scores) in enumerate(zip(tests, runs.scores, strict=True))
+            ],
+            axis=0,
+        )
+
+    def metrics(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
+        """Return one value for each of `METRIC_NAMES`."""
+        return self._metrics_by_list(test, scores).mean(axis=0)
+
+    def resample(
+        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
+    ) -> np.ndarray:
+        """Return the metrics (rows) on each resample (columns); a seed draws the same rows again."""
+        if test.qid is not None:
+            each = self._metrics_by_list(test, scores)
+            drawn = np.random.default_rng(seed).integers(len(each), size=(n_resamples, len(each)))
+            return each[drawn].mean(axis=1).T
+        if test.groups is not None:
+            return self._resample_groups(test, scores, n_resamples, seed)
+        sample = test.sample(scores, np.arange(len(scores)))
+        return sample.distribution(self._jobs(sample.rows), n_resamples, seed, self.n_jobs)
+
+    def _metrics_by_list(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
+        """Return the metrics of each list that holds both classes, in rows."""
+        samples = [test.sample(scores, rows) for rows in test.lists()]
+        if not samples:
+            raise ValueError("no query of the test rows has both positives and negatives")
+        return np.array([[s.value(job) for job in self._jobs(s.rows)] for s in samples])
+
+    def _resample_groups(
+        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
+    ) -> np.ndarray:
+        """Draw whole groups; a draw that lacks a class is drawn again."""
+        groups, codes = np.unique(test.groups, return_inverse=True)
+        weight = np.ones(len(scores)) if test.weight is None else test.weight
+        generator = np.random.default_rng(seed)
+        values = []
+        for _ in range(n_resamples):
+            for _ in range(1000):
+                drawn = generator.integers(len(groups), size=len(groups))
+                counts = np.bincount(drawn, minlength=len(groups))[codes]
+                rows = np.flatnonzero(counts)
+                if 0 < test.positive[rows].sum() < len(rows):
+                    break
+            else:
+                rows, counts = np.arange(len(codes)), np.ones(len(codes))
+            part = BinaryRows(test.positive[rows], scores[rows], weight[rows] * counts[rows])
+            sample = ListSample(part)
+            values.append([sample.value(job) for job in self._jobs(part)])
+        return np.transpose(values)
+
+    def _jobs(self, rows: BinaryRows) -> list[Job]:
+        """Return the metrics with their parameters for a list of so many rows (or so much weight)."""
+        size = float(len(rows.positive)) if rows.weight is None else float(rows.weight.sum())
+        given: dict[str, dict[str, Any]] = {
+            "precision_at_k": {"k": None if self.k is None else min(self.k, size)},
+            "partial_auc": {"fpr": self.fpr},
+        }
+        metrics = {name: METRICS[name] for name in METRIC_NAMES}
+        return [(m.list_core, m.parameters(given.get(name, {}))) for name, m in metrics.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -195,29 +195,22 @@ class ModelComparison:
             `values` (by model and metric, one for each split), `failures`, `left_out`, `notes`,
             `recommended` (`model` and `sentence`).
         """
-        advice = self.recommended
+        plain = ("models", "yardstick", "kind", "method", "level", "metrics", "parameters",
+                 "n_splits", "splits")  # fmt: skip
         values = {
             model: {metric: self.values[:, i, j].tolist() for j, metric in enumerate(METRIC_NAMES)}
             for i, model in enumerate(self.models)
         }
         return to_jsonable(
             {
-                "models": list(self.models),
-                "yardstick": self.yardstick,
-                "kind": self.kind,
-                "method": self.method,
-                "level": self.level,
-                "metrics": list(METRIC_NAMES),
-                "parameters": dict(self.parameters),
-                "n_splits": self.n_splits,
-                "splits": [dict(split) for split in self.splits],
-                "leaderboard": self.leaderboard().to_dict("records"),
-                "differences": {m: self.differences(m).to_dict("records") for m in METRIC_NAMES},
+                **{name: getattr(self, name) for name in plain},
+                "leaderboard": self.leaderboard(),
+                "differences": {metric: self.differences(metric) for metric in METRIC_NAMES},
                 "values": values,
-                "failures": dict(self.failures),
-                "left_out": dict(self.left_out),
-                "notes": list(self.notes),
-                "recommended": {"model": advice.model, "sentence": advice.sentence},
+                "failures": self.failures,
+                "left_out": self.left_out,
+                "notes": self.notes,
+                "recommended": asdict(self.recommended),
             }
         )
 

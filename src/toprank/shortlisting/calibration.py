@@ -91,20 +91,17 @@ class ProbabilityMap:
 def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
     """Fit an isotonic regression with half a row of the other class at each end.
 
-    Isotonic regression gives probability 1 to the run of positives at the top of the list, and 0 to the
-    negatives that end it. Half a negative added at the very top and half a positive at the very bottom turn
-    a run of k into k / (k + 1/2). (The predictors of Vovk and Petej 2014, Venn-Abers predictors, UAI, add a
-    whole row; at the top that is as far below the truth as no row is above it.)
+    It would give probability 1 to the k positives at the top of the list; with half a negative above them it
+    is k / (k + 1/2). (Venn-Abers predictors, Vovk and Petej 2014, UAI, add a whole row; at the top that is as
+    far below the truth as no row is above it.)
     """
     positives, negatives = counts.step_counts()
     weight = positives + negatives
-    scores = (counts.tops + counts.bottoms) / 2
     half_row = 0.5 * counts.flagged_squares[-1] / counts.total  # of mean weight
-    scores = np.concatenate([scores, [counts.tops[0], counts.bottoms[-1]]])
-    share = np.concatenate([positives / weight, [0.0, 1.0]])
-    weight = np.concatenate([weight, [half_row, half_row]])
+    scores = np.append((counts.tops + counts.bottoms) / 2, [counts.tops[0], counts.bottoms[-1]])
+    share = np.append(positives / weight, [0.0, 1.0])
     model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    model.fit(scores, share, sample_weight=weight)
+    model.fit(scores, share, sample_weight=np.append(weight, [half_row, half_row]))
     curve = (np.asarray(v, dtype=np.float64) for v in (model.X_thresholds_, model.y_thresholds_))
     return ProbabilityMap("isotonic", 0.0, 0.0, *curve)
 
@@ -134,9 +131,7 @@ def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
     slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
     if not slope > 0:
         return constant
-    return ProbabilityMap(
-        "sigmoid", slope=slope / spread, intercept=intercept - slope * centre / spread
-    )
+    return ProbabilityMap("sigmoid", slope / spread, intercept - slope * centre / spread)
 
 
 def probability_bounds(

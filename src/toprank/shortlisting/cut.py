@@ -1,15 +1,13 @@
 """Where to cut a ranked list: by budget, false positive rate, precision or cost.
 
-All rules need labelled rows that the model was not trained on: held out, or cross-fitted
-(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model;
-with scores of the training rows themselves no promise holds.
+Promises hold for new rows from the same source, if the cut is chosen on rows that the model did not learn from.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
 
@@ -198,22 +196,22 @@ def cut_counts(
     rule = only_target(targets, "to choose the cut by")
     error = 1.0 - _check_inside(confidence, "confidence")
     size = counts.total if population is None else _check_amount(population, "population")
-    choice = RULES[rule](counts, targets[rule], error, size)
-    figures = _figures(counts, choice.steps, size, confidence) | choice.bounds
+    steps, guarantee, bounds = RULES[rule](counts, targets[rule], error, size)
+    figures = _figures(counts, steps, size, confidence) | bounds
     if rule == "cost":
-        costs = Costs.of(choice.target)
+        costs = Costs.of(targets[rule])
         found = optimism(counts, costs, n_resamples=n_resamples, random_state=random_state)
         figures |= _corrected(figures, found)
-        figures |= _expected_cost(counts, choice.steps, size, costs, found, error)
+        figures |= _expected_cost(counts, steps, size, costs, found, error)
     wrong = 0.0 if math.isnan(figures["precision"]) else 1.0 - figures["precision"]
     return Cut(
         rule=rule,
-        target=choice.target,
+        target=asdict(costs) if rule == "cost" else float(targets[rule]),
         confidence=float(confidence),
-        reached=choice.reached,
-        threshold=counts.threshold(choice.steps),
+        reached=steps > 0 or rule == "cost",
+        threshold=counts.threshold(steps),
         population=size,
-        guarantee=choice.guarantee,
+        guarantee=guarantee,
         false_alarms=figures["n_flagged"] * wrong,
         false_alarms_low=figures["n_flagged"] * (1.0 - figures["precision_high"]),
         false_alarms_high=figures["n_flagged"] * (1.0 - figures["precision_low"]),
@@ -252,13 +250,11 @@ def _figures(
     figures: dict[str, float] = {}
     certain = steps in (0, counts.n_steps)  # nothing and everything need no estimate
     for name, (share, n) in shares.items():
-        if certain and name != "precision":
-            low, high = share, share
-        else:
+        low = high = share
+        if name == "precision" or not certain:
             low, high = share_interval(0.0 if math.isnan(share) else share * n, n, confidence)
-        figures |= {name: share, f"{name}_low": low, f"{name}_high": high}
-    for name in ("n_flagged", "n_flagged_low", "n_flagged_high"):
-        figures[name] *= size
+        scale = size if name == "n_flagged" else 1.0
+        figures |= {name: share * scale, f"{name}_low": low * scale, f"{name}_high": high * scale}
     return figures
 
 
@@ -289,15 +285,8 @@ def _expected_cost(
 # -- rules ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a rule decides: the target as read, how many steps, and bounds from its own mathematics."""
-
-    target: Any
-    steps: int
-    guarantee: str
-    reached: bool = True
-    bounds: dict[str, float] = field(default_factory=dict)
+# A rule decides how many steps to flag, what that promises, and bounds from its own mathematics.
+Choice = tuple[int, str, dict[str, float]]
 
 
 def _cut_by_budget(counts: OutOfFoldCounts, budget: Any, error: float, size: float) -> Choice:
@@ -314,12 +303,12 @@ def _cut_by_budget(counts: OutOfFoldCounts, budget: Any, error: float, size: flo
             f"nothing is flagged: the {counts.flagged[0] * size / counts.total:g} rows at the top "
             f"of the list have equal scores and are more than the budget of {wanted:g}"
         )
-        return Choice(wanted, 0, text, reached=False)
+        return 0, text, {}
     text = (
         f"of {size:g} new rows about {wanted:g} are flagged, as far as they resemble those the cut "
         "was chosen on; to keep to the budget exactly, take the first rows of each list"
     )
-    return Choice(wanted, steps, text)
+    return steps, text, {}
 
 
 def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) -> Choice:
@@ -334,7 +323,7 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
             f"nothing is flagged: {n:g} negatives are too few to promise a false positive rate of "
             f"{_percent(rate)} with {_percent(1 - error)} confidence; {needed} are needed"
         )
-        return Choice(rate, 0, text, reached=False)
+        return 0, text, {}
     steps = int(allowed[-1])
     if steps == 0:
         text = (
@@ -342,10 +331,10 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
             f"at the top of the list, which have equal scores, are too many for a false positive rate "
             f"of {_percent(rate)}"
         )
-        return Choice(rate, 0, text, reached=False)
+        return 0, text, {}
     bound = float(upper_share(share[steps] * n, n, error))
     text = f"with {_percent(1 - error)} confidence at most {_percent(rate)} of new negatives are flagged"
-    return Choice(rate, steps, text, bounds={"false_positive_rate_high": min(bound, rate)})
+    return steps, text, {"false_positive_rate_high": min(bound, rate)}
 
 
 def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, size: float) -> Choice:
@@ -362,7 +351,7 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
             f"{_percent(1 - error)} confidence; the first {counts.flagged[nearest]:g} of "
             f"{counts.total:g} rows come nearest, with {_percent(hits[nearest] / lengths[nearest])} right"
         )
-        return Choice(share, 0, text, reached=False)
+        return 0, text, {}
     last = int(np.flatnonzero(passed)[-1])
     step = int(tried[last])
     bound = float(lower_share(hits[step], lengths[step], allowed[last]))
@@ -370,7 +359,7 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
         f"with {_percent(1 - error)} confidence at least {_percent(share)} of the rows flagged among "
         "new ones are positives"
     )
-    return Choice(share, step + 1, text, bounds={"precision_low": max(bound, share)})
+    return step + 1, text, {"precision_low": max(bound, share)}
 
 
 def tried_lists(lengths: np.ndarray, share: float, error: float) -> np.ndarray:
@@ -407,13 +396,10 @@ def fallback_tests(
 
 def _cut_by_cost(counts: OutOfFoldCounts, cost: Any, error: float, size: float) -> Choice:
     """Take the cheapest list."""
-    costs = Costs.of(cost)
     text = (
-        "no promise: the cut is the cheapest on the rows given, and the figures are corrected for "
-        "having been chosen as such"
+        "no promise: the cheapest cut on the rows given; the figures are corrected for the search"
     )
-    steps = int(first_minimum(costs.totals(*_flagged(counts))))
-    return Choice(asdict(costs), steps, text)
+    return int(first_minimum(Costs.of(cost).totals(*_flagged(counts)))), text, {}
 
 
 RULES: dict[str, Callable[[OutOfFoldCounts, Any, float, float], Choice]] = {
@@ -437,13 +423,7 @@ class Costs:
 
     @classmethod
     def of(cls, cost: Any) -> Costs:
-        """Read costs from a pair, a triple or a mapping.
-
-        Examples
-        --------
-        >>> Costs.of((5, 100))
-        Costs(false_alarm=5.0, miss=100.0, gain=0.0)
-        """
+        """Read costs from a pair, a triple or a mapping."""
         names = ["false_alarm", "miss", "gain"]
         given = cost
         if np.ndim(cost) == 1 and len(cost) in (2, 3):
@@ -453,11 +433,10 @@ class Costs:
                 "cost must be a pair (false_alarm, miss), a triple (false_alarm, miss, gain) or a "
                 f"mapping with these names, got {cost!r}"
             )
-        return cls(**{name: _check_amount(given[name], name, zero=True) for name in given})
-
-    def __post_init__(self) -> None:
-        if self.miss + self.gain <= 0:
+        costs = cls(**{name: _check_amount(given[name], name, zero=True) for name in given})
+        if costs.miss + costs.gain == 0:
             raise ValueError("a miss must cost, or a hit gain, something; else flag nothing")
+        return costs
 
     def totals(self, positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
         """Return the cost of each cut, from the weights of the classes above it (the last: of all)."""
@@ -522,12 +501,12 @@ def optimism(
     parts = []
     for start in range(0, n_resamples, block):
         drawn = _draw_flagged(counts, min(block, n_resamples - start), random)
-        original = (np.broadcast_to(values, drawn[0].shape) for values in _flagged(counts))
+        positives, negatives = (np.broadcast_to(v, drawn[0].shape) for v in _flagged(counts))
         drawn_costs = costs.totals(*drawn)
         cuts = first_minimum(drawn_costs)
         # resamples differ in size: costs are compared for as many rows as there are
         drawn_costs *= counts.total / (drawn[0][:, -1:] + drawn[1][:, -1:])
-        there, here = _shares(*drawn, cuts), _shares(*original, cuts)
+        there, here = _shares(drawn[0], drawn[1], cuts), _shares(positives, negatives, cuts)
         part = {name: there[name] - here[name] for name in here}
         part["cost"] = drawn_costs[np.arange(len(cuts)), cuts] - original_costs[cuts]
         part["apparent_costs"] = drawn_costs[:, first_minimum(original_costs)]
@@ -547,10 +526,9 @@ def optimism(
 
 
 def _check_inside(value: Any, name: str) -> float:
-    number = check_share(value, name)
-    if number >= 1.0:
+    if check_share(value, name) == 1.0:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
-    return number
+    return float(value)
 
 
 def _check_amount(value: Any, name: str, *, zero: bool = False) -> float:

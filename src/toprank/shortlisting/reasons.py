@@ -1,9 +1,4 @@
-"""Why rows have their scores: contributions of columns, rules that fired, splits of a tree, in sentences.
-
-What each column adds to a score is found in the first of three ways that the model allows: its own `explain`
-(SHAP values of boosted trees, fired rules), the terms of a linear score, or occlusion: a column is replaced
-by its usual value and the rows are scored again.
-"""
+"""Why rows have their scores: contributions of columns, rules that fired, splits of a tree, in sentences."""
 
 from __future__ import annotations
 
@@ -19,20 +14,12 @@ from toprank.columns import as_frame, is_table
 from toprank.folds import make_indexable, scores_of, take_rows
 from toprank.formatting import to_python
 
-__all__ = [
-    "column_names",
-    "contributions",
-    "get_column",
-    "global_importance",
-    "reasons",
-    "usual_values",
-]
+__all__ = ["column_names", "contributions", "get_column", "global_importance", "reasons"]
 
 BASE = "(base)"
 MAX_TEXT = 60  # characters of a value that are shown
-SCREEN_ABOVE = 200  # columns; beyond, occlusion looks at all of them on a few rows only
-SCREEN_ROWS = 16
-SCREEN_KEEPS = 100
+# Beyond so many columns occlusion looks at all of them on a few rows, and on all rows at the best of them.
+SCREEN_ABOVE, SCREEN_ROWS, SCREEN_KEEPS = 200, 16, 100
 CHUNK_ROWS = 20_000  # scored in one call
 
 
@@ -58,14 +45,9 @@ def reasons(
         Most reasons of a row.
     raising_only : bool, default=False
         Give only what raises the score, as suits rows on a shortlist.
-    summary : dict, optional
-        Training summary, which places values among the training rows; by default the one that
-        came with the model file.
-    background : array or table, optional
-        Rows that say what is usual where there is no summary; by default `X` itself, so that a
-        single row needs one or the other.
-    scores : array of shape (n_rows,), optional
-        Scores of the rows where they are known, so that occlusion need not compute them again.
+    summary, background, scores : optional
+        As for `contributions`. The summary also places values among the training rows; a single row
+        needs it or a background.
 
     Returns
     -------
@@ -94,7 +76,8 @@ def reasons(
         return []
     if _has_rules(inner):
         return _rule_reasons(inner, X, n, raising_only)
-    if _has_paths(inner):
+    rules = getattr(getattr(inner, "tree_", None), "rules", None)
+    if hasattr(inner, "apply") and type(rules).__name__ == "LeafRankRules":  # one ranking tree
         return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     table = contributions(model, X, summary=summary, background=background, scores=scores)
@@ -149,14 +132,8 @@ def global_importance(
     table = contributions(model, X, summary=summary, background=background, scores=scores)
     values = table.to_numpy()
     importance = np.abs(values - values.mean(axis=0)).mean(axis=0)
-    total = importance.sum()
-    found = pd.DataFrame(
-        {
-            "feature": [str(name) for name in table.columns],
-            "importance": importance,
-            "share": importance / total if total > 0 else importance,
-        }
-    )
+    found = pd.DataFrame({"feature": table.columns.map(str), "importance": importance})
+    found["share"] = importance / (importance.sum() or 1.0)
     return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -213,9 +190,11 @@ def contributions(
         return inner.explain(X).drop(columns=BASE, errors="ignore")
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     usual = usual_values(X, summary, background)
-    if _is_linear(inner):
-        return _linear_contributions(inner, X, usual)
-    return _occlusion(inner, X, usual, scores)
+    if not _is_linear(inner):
+        return _occlusion(inner, X, usual, scores)
+    centre = np.array([0.0 if v is None or v != v else float(v) for v in usual])
+    matrix = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return pd.DataFrame((matrix - centre) * inner.coef_, columns=column_names(X))
 
 
 def _inner_ranker(model: Any) -> Any:
@@ -232,19 +211,9 @@ def _has_rules(model: Any) -> bool:
 
 def _is_linear(model: Any) -> bool:
     """Whether the score is `X @ coef_` less a threshold."""
-    coefficients = getattr(model, "coef_", None)
-    return (
-        coefficients is not None
-        and hasattr(model, "_raw_scores")
-        and getattr(model, "embedding_", None) is None
-        and np.shape(coefficients) == (getattr(model, "n_features_in_", -1),)
-    )
-
-
-def _has_paths(model: Any) -> bool:
-    """Whether the model is one ranking tree whose splits can be written as rules."""
-    rules = getattr(getattr(model, "tree_", None), "rules", None)
-    return hasattr(model, "apply") and type(rules).__name__ == "LeafRankRules"
+    is_ranker = hasattr(model, "_raw_scores") and hasattr(model, "coef_")
+    embedded = getattr(model, "embedding_", None) is not None
+    return is_ranker and not embedded and np.shape(model.coef_) == (model.n_features_in_,)
 
 
 # -- contributions of columns ---------------------------------------------------------------------
@@ -266,16 +235,8 @@ def _rule_contributions(model: Any, X: Any) -> pd.DataFrame:
         added = np.bincount(part["row"].astype(int), part["adds"], minlength=n_rows)
         columns = looks_at.get(str(rule)) or [str(rule)]
         for column in columns:
-            before = table[column].to_numpy() if column in table else 0.0
-            table[column] = before + added / len(columns)
+            table[column] = table.get(column, 0.0) + added / len(columns)
     return table
-
-
-def _linear_contributions(model: Any, X: Any, usual: list[Any]) -> pd.DataFrame:
-    """Return coefficient times distance from the usual value."""
-    centre = np.array([0.0 if v is None or v != v else float(v) for v in usual])
-    matrix = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    return pd.DataFrame((matrix - centre) * model.coef_, columns=column_names(X))
 
 
 def _occlusion(model: Any, X: Any, usual: list[Any], scores: Any) -> pd.DataFrame:
@@ -437,7 +398,7 @@ def _column_reasons(
 ) -> list[list[str]]:
     """Return the columns that add most, with their values."""
     known = {column["name"]: column for column in (summary or {}).get("columns", [])}
-    texts = []
+    texts: list[list[str]] = []
     for row, added in enumerate(table.to_numpy()):
         texts.append([])
         for j in _largest(added, n, raising_only):
@@ -461,16 +422,16 @@ def _moves(added: float) -> str:
 
 def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:
     """Describe a value and its place among the training rows."""
-    if value is None or value is pd.NA or value != value:
+    if pd.isna(value):
         share = "" if column is None else f" (as in {_percent(column['missing'])} of training rows)"
         return f"{name} is missing{share}"
+    shown = str(value)
     if isinstance(value, (bool, np.bool_)):
-        shown = str(bool(value)).lower()
+        shown = shown.lower()
     elif isinstance(value, (int, float, np.number)):
         shown = f"{float(value):.6g}"
-    else:
-        text = str(value)
-        shown = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+    elif len(shown) > MAX_TEXT:
+        shown = shown[: MAX_TEXT - 3] + "..."
     place = "" if column is None else _place(value, column)
     return f"{name} = {shown}" + (f" ({place})" if place else "")
 

@@ -15,6 +15,7 @@ from toprank.folds import make_indexable, scores_of, take_rows
 from toprank.shortlisting.calibration import CalibratedRanker
 from toprank.shortlisting.cut import Cut, only_target
 from toprank.shortlisting.reasons import reasons
+from toprank.validation import check_lengths, check_scores
 
 __all__ = ["shortlist"]
 
@@ -102,7 +103,8 @@ def shortlist(
         for name, column in (("id", ids), ("per", per), ("value", value))
         if column is not None
     }
-    scores = _check_scores(scores_of(model, X) if scores is None else scores, n_rows)
+    scores = check_scores(scores_of(model, X) if scores is None else scores).astype(np.float64)
+    check_lengths(X=range(n_rows), scores=scores)
     ranked = _rank_in_groups(scores, columns.get("per"))
     chosen_cut, ties = None, 0
     if budget is not None:
@@ -151,15 +153,6 @@ def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series:
     if name == "per" and values.isna().any():
         raise ValueError("per has missing entries; every row needs its group")
     return values.reset_index(drop=True)
-
-
-def _check_scores(scores: Any, n_rows: int) -> np.ndarray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.shape != (n_rows,):
-        raise ValueError(f"scores has shape {scores.shape} for {n_rows} rows")
-    if not np.isfinite(scores).all():
-        raise ValueError("some scores are NaN or infinite; such rows cannot be ranked")
-    return scores
 
 
 def _check_budget(budget: Any, ranks: pd.Series, grouped: bool) -> int:
