@@ -181,11 +181,11 @@ def demo(
         return
     _print_demo(found)
     if out is not None:
-        files = f"{paths['model']} {paths['late']} --id payment"
+        arguments = f"{paths['model']} {paths['late']} --id payment"
         say(f"The page: {paths['page']}")
         say("Go on with the same files:")
-        say(f"  toprank explain {files}")
-        say(f"  toprank score {files} --budget 20 --per day --out {out / 'list.csv'}")
+        say(f"  toprank explain {arguments}")
+        say(f"  toprank score {arguments} --budget 20 --per day --out {out / 'list.csv'}")
 
 
 def _print_demo(found: Demo) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +27,7 @@ def models(as_json: options.Json = False) -> None:
     from toprank.selection import DEFAULT_MODELS, MODELS, YARDSTICK
 
     chosen = {*DEFAULT_MODELS, YARDSTICK}
-    found = [
+    found: list[dict[str, Any]] = [
         {"name": name, "class": c.estimator, "default": name in chosen, "summary": c.summary}
         for name, c in MODELS.items()
     ]

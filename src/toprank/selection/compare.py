@@ -27,7 +27,7 @@ from toprank.folds import (
     take_rows,
 )
 from toprank.metrics import METRICS
-from toprank.metrics.bootstrap import Job, ListSample, affordable_resamples
+from toprank.metrics.bootstrap import ListSample, affordable_resamples
 from toprank.metrics.intervals import check_level, check_resamples
 from toprank.progress import progress
 from toprank.registry import ESTIMATORS
@@ -291,7 +291,7 @@ class ComparisonData:
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         queries = None if qid is None else check_groups(qid, n_rows, "qid")
         codes = queries if groups is None else check_groups(groups, n_rows)
-        if queries is not None and groups is not None:
+        if codes is not None and queries is not None:
             pairs = np.unique(np.column_stack([codes, queries]), axis=0)
             if len(pairs) > len(np.unique(queries)):
                 raise ValueError("a query has rows in several groups; then it cannot be kept whole")
@@ -540,7 +540,7 @@ class Evaluator:
         self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
     ) -> np.ndarray:
         """Draw whole groups; a draw that lacks a class is drawn again."""
-        groups, codes = np.unique(test.groups, return_inverse=True)
+        groups, codes = np.unique(np.asarray(test.groups), return_inverse=True)
         weight = np.ones(len(scores)) if test.weight is None else test.weight
         generator = np.random.default_rng(seed)
         values = []
@@ -552,13 +552,13 @@ class Evaluator:
                 if 0 < test.positive[rows].sum() < len(rows):
                     break
             else:
-                rows, counts = np.arange(len(codes)), np.ones(len(codes))
+                rows, counts = np.arange(len(codes)), np.ones_like(codes)
             part = BinaryRows(test.positive[rows], scores[rows], weight[rows] * counts[rows])
             sample = ListSample(part)
             values.append([sample.value(job) for job in self._jobs(part)])
         return np.transpose(values)
 
-    def _jobs(self, rows: BinaryRows) -> list[Job]:
+    def _jobs(self, rows: BinaryRows) -> list[Any]:
         """Return the metrics with their parameters for a list of so many rows (or so much weight)."""
         size = float(len(rows.positive)) if rows.weight is None else float(rows.weight.sum())
         given: dict[str, dict[str, Any]] = {
