@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli import options
 from toprank.cli.app import app
-from toprank.cli.options import Jobs, Json, Models, PageResamples, Seed, read_model_names
 from toprank.cli.output import on_terminal, print_json, print_list_figures, say, shown
 from toprank.cli.training import print_comparison
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Demo", "demo", "run_demo", "write_demo"]
 
 FRAUD_RATE = 0.02
-# Those that finish soon; `toprank compare --models all` has all others.
+# those that finish soon; `toprank compare --models all` has all others
 MODELS = ("ap_sigmoid", "linear", "rankboost", "ranking_forest", "logistic", "lambda_map")
 BLOCKS = 3  # of time, in the comparison and in the calibration
 CHECKS_A_DAY = 10
@@ -31,27 +31,13 @@ COST_OF_CHECK = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """The results of the demonstration.
+    """The results of the demonstration."""
 
-    Attributes
-    ----------
-    payments : dict
-        Tables by name: `early` payments to learn from, `late` ones to rank.
-    comparison : ModelComparison
-        Models on blocks of the early days.
-    model : CalibratedRanker
-        The recommended model, trained on all early days.
-    alerts : DataFrame
-        Late payments to check, so many a day, with reasons.
-    report : dict
-        Of `toprank.report.evaluate`, on the late days.
-    """
-
-    payments: dict[str, pd.DataFrame]
-    comparison: Any
-    model: Any
-    alerts: pd.DataFrame
-    report: dict[str, Any]
+    payments: dict[str, pd.DataFrame]  # `early` ones to learn from, `late` ones to rank
+    comparison: Any  # of models on blocks of the early days
+    model: Any  # the recommended one, calibrated, trained on all early days
+    alerts: pd.DataFrame  # late payments to check, so many a day, with reasons
+    report: dict[str, Any]  # of `toprank.report.evaluate`, on the late days
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON data: `data`, `comparison`, `report`."""
@@ -82,16 +68,8 @@ def run_demo(
         Names of `toprank.selection.MODELS`; the yardstick is added.
     time_budget : float, default=50
         Seconds for the comparison.
-    n_resamples : int, default=1000
-        For the intervals.
-    random_state : int, default=0
-    n_jobs : int or None, default=1
-    verbose : int, default=0
-        Above 0, show progress bars.
-
-    Returns
-    -------
-    demo : Demo
+    n_resamples, random_state, n_jobs, verbose
+        As for `compare_models`.
 
     Examples
     --------
@@ -100,46 +78,40 @@ def run_demo(
     ('time', ['comparison', 'data', 'report'])
     """
     from toprank import shortlist
+    from toprank.datasets import make_card_fraud
     from toprank.folds import scores_of
     from toprank.persistence import summarise
     from toprank.report import evaluate
     from toprank.selection import compare_models, fit_model
     from toprank.shortlisting import global_importance
 
-    table, features = _payments(n_rows, random_state)
+    data = make_card_fraud(n_rows, fraud_rate=FRAUD_RATE, random_state=random_state)
+    table, features = data.to_frame("is_fraud"), list(data.X.columns)
+    table.insert(0, "payment", [f"P{number:06d}" for number in range(1, len(table) + 1)])
     is_early = _early_days(table["day"].to_numpy(), table["is_fraud"].to_numpy())
     early, late = table[is_early], table[~is_early].reset_index(drop=True)
+    X, y, time = early[features], early["is_fraud"].to_numpy(), early["time"].to_numpy()
     settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
     comparison = compare_models(
-        early[features], early["is_fraud"].to_numpy(), models=models, time=early["time"].to_numpy(),
-        n_splits=BLOCKS, time_budget=time_budget, n_resamples=n_resamples, **settings,
+        X, y, models=models, time=time, n_splits=BLOCKS, time_budget=time_budget,
+        n_resamples=n_resamples, **settings,
     )  # fmt: skip
     best = comparison.recommended.model
-    model, _ = fit_model(
-        best, early[features], early["is_fraud"].to_numpy(), time=early["time"].to_numpy(),
-        folds=BLOCKS, **settings,
-    )  # fmt: skip
-    model.training_summary_ = summarise(model, early[features], early["is_fraud"].to_numpy())
+    model, _ = fit_model(best, X, y, time=time, folds=BLOCKS, **settings)
+    model.training_summary_ = summarise(model, X, y)
     scores = scores_of(model, late[features])
     alerts = shortlist(
         model, late[features], budget=CHECKS_A_DAY, per=late["time"].dt.strftime("%Y-%m-%d"),
         ids=late["payment"], value=late["amount"], scores=scores,
     )  # fmt: skip
     report = evaluate(
-        late["is_fraud"],
-        scores,
-        model=best,
-        comparison=comparison.as_dict(),
-        ids=late["payment"].to_numpy(),
-        alerts=alerts,
+        late["is_fraud"], scores, model=best, comparison=comparison.as_dict(),
+        ids=late["payment"].to_numpy(), alerts=alerts,
         importance=global_importance(model, late[features], scores=scores),
-        time=late["time"].to_numpy(),
-        value=late["amount"].to_numpy(dtype=float),
-        cost_of_check=COST_OF_CHECK,
-        n_resamples=n_resamples,
-        random_state=random_state,
+        time=late["time"].to_numpy(), value=late["amount"].to_numpy(dtype=float),
+        cost_of_check=COST_OF_CHECK, n_resamples=n_resamples, random_state=random_state,
         title="Simulated card fraud: which payments to check",
-    )
+    )  # fmt: skip
     return Demo({"early": early, "late": late}, comparison, model, alerts, report)
 
 
@@ -151,34 +123,16 @@ def write_demo(demo: Demo, folder: str | Path) -> dict[str, Path]:
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    names = {
-        "report": "report.json",
-        "comparison": "comparison.csv",
-        "alerts": "alerts.csv",
-        "early": "early.parquet",
-        "late": "late.parquet",
-        "model": "fraud.toprank",
-        "page": "report.html",
-    }
-    paths = {what: place / name for what, name in names.items()}
+    tables = {"comparison": demo.comparison.leaderboard(), "alerts": demo.alerts, **demo.payments}
+    paths = {"report": place / "report.json"}
+    paths |= {n: place / f"{n}.{'parquet' if n in demo.payments else 'csv'}" for n in tables}
+    paths |= {"model": place / "fraud.toprank", "page": place / "report.html"}
     write_text(json.dumps(demo.as_dict(), indent=1) + "\n", paths["report"])
-    write_table(demo.comparison.leaderboard(), paths["comparison"])
-    write_table(demo.alerts, paths["alerts"])
-    for name, table in demo.payments.items():
+    for name, table in tables.items():
         write_table(table, paths[name])
     save(demo.model, paths["model"])
     write_page(demo.report, paths["page"])
     return paths
-
-
-def _payments(n_rows: int, random_state: int) -> tuple[pd.DataFrame, list[str]]:
-    """Return simulated payments, and which of their columns are features."""
-    from toprank.datasets import make_card_fraud
-
-    data = make_card_fraud(n_rows, fraud_rate=FRAUD_RATE, random_state=random_state)
-    table = data.to_frame("is_fraud")
-    table.insert(0, "payment", [f"P{number:06d}" for number in range(1, len(table) + 1)])
-    return table, list(data.X.columns)
 
 
 def _early_days(day: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -199,15 +153,14 @@ def demo(
         typer.Option("--out", metavar="FOLDER", help="Folder for the page, the alerts, the model."),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1000, help="Payments to simulate.")] = 12_000,
-    models: Models = None,
+    models: options.Models = None,
     time_budget: Annotated[
-        float,
-        typer.Option("--time-budget", metavar="SECONDS", help="For the comparison."),
+        float, typer.Option("--time-budget", metavar="SECONDS", help="For the comparison.")
     ] = 50.0,
-    resamples: PageResamples = 1000,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
+    resamples: options.PageResamples = 1000,
+    jobs: options.Jobs = 1,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Simulate card fraud, compare models on early days, list and report the late ones.
 
@@ -218,44 +171,34 @@ def demo(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file; name a folder")
     found = run_demo(
-        rows,
-        models=read_model_names(models) or MODELS,
-        time_budget=time_budget,
-        n_resamples=resamples,
-        random_state=seed,
-        n_jobs=jobs,
-        verbose=on_terminal(),
-    )
+        rows, models=options.read_model_names(models) or MODELS, time_budget=time_budget,
+        n_resamples=resamples, random_state=seed, n_jobs=jobs, verbose=on_terminal(),
+    )  # fmt: skip
     paths = write_demo(found, out) if out is not None else {}
     if as_json:
         files = {what: str(path) for what, path in paths.items()}
         print_json({**found.as_dict(), "files": files})
         return
     _print_demo(found)
-    if paths:
+    if out is not None:
+        arguments = f"{paths['model']} {paths['late']} --id payment"
         say(f"The page: {paths['page']}")
         say("Go on with the same files:")
-        say(f"  toprank explain {paths['model']} {paths['late']} --id payment")
-        say(
-            f"  toprank score {paths['model']} {paths['late']} --id payment --budget 20 --per day "
-            f"--out {paths['alerts'].with_name('list.csv')}"
-        )
+        say(f"  toprank explain {arguments}")
+        say(f"  toprank score {arguments} --budget 20 --per day --out {out / 'list.csv'}")
 
 
 def _print_demo(found: Demo) -> None:
     """Print the comparison, the figures on the late days and the first alert."""
-    data = found.as_dict()["data"]
-    say(
-        f"Simulated payments: {shown(data['early']['rows'])} of the early days to learn from "
-        f"({data['early']['frauds']} frauds), {shown(data['late']['rows'])} of the late days to rank "
-        f"({data['late']['frauds']} frauds)."
+    early, late = (
+        f"{shown(len(table))} of the {name} days ({table['is_fraud'].sum()} frauds)"
+        for name, table in found.payments.items()
     )
+    say(f"Simulated payments: {early} to learn from, {late} to rank.")
     print_comparison(found.comparison)
     say(f"{found.report['model']}, trained on all early days, on the late ones:")
     print_list_figures(found.report)
     hits = found.payments["late"].set_index("payment")["is_fraud"].loc[found.alerts["id"]].sum()
-    say(
-        f"With {CHECKS_A_DAY} checks a day, {hits} of {len(found.alerts)} alerts are fraud. The first:"
-    )
-    first = found.alerts.iloc[0]
+    alerts, first = len(found.alerts), found.alerts.iloc[0]
+    say(f"With {CHECKS_A_DAY} checks a day, {hits} of {alerts} alerts are fraud. The first:")
     say(f"  {first['id']}, score {first['score']:.2f}: {first['reasons']}")

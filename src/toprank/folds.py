@@ -20,33 +20,16 @@ from toprank.progress import progress
 from toprank.validation import check_gap, check_groups, check_time
 
 __all__ = [
-    "Split",
-    "Splits",
-    "cross_fitted_scores",
-    "fit_arguments",
-    "fit_takes",
-    "make_indexable",
-    "make_splits",
-    "positive_rows",
-    "rescale",
-    "scores_of",
-    "take_rows",
-]
+    "Split", "Splits", "cross_fitted_scores", "fit_arguments", "fit_takes", "make_indexable",
+    "make_splits", "positive_rows", "rescale", "scores_of", "take_rows",
+]  # fmt: skip
 
 SHUFFLES = 20  # of the groups, tried before a fold without both classes is accepted
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Positions of training and test rows.
-
-    Attributes
-    ----------
-    train, test : int ndarray
-        Row positions, ascending.
-    repeat, fold : int
-        Which repeat, and which fold or block of it, from 0.
-    """
+    """Positions of training and test rows, ascending; which repeat, and which fold or block, from 0."""
 
     train: np.ndarray
     test: np.ndarray
@@ -55,14 +38,7 @@ class Split:
 
 
 class Splits(list[Split]):
-    """A list of splits that says how it was made.
-
-    Attributes
-    ----------
-    kind : {"stratified", "grouped", "time"}
-    notes : tuple of str
-        How the splits differ from the request, such as blocks left out, and why.
-    """
+    """A list of splits, their `kind`, and `notes` on how they differ from the request and why."""
 
     def __init__(self, splits: Iterable[Split], kind: str, notes: Iterable[str] = ()) -> None:
         super().__init__(splits)
@@ -121,7 +97,9 @@ def make_splits(
     >>> [(len(s.train), len(s.test)) for s in make_splits(y, time=day, gap=2, n_splits=3)]
     [(4, 6), (10, 6), (16, 6)]
     """
-    _check_counts(n_splits, n_repeats)
+    for name, value in (("n_splits", n_splits), ("n_repeats", n_repeats)):
+        if int(value) != value or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     positive = positive_rows(y)
     codes = None if groups is None else check_groups(groups, len(positive))
     if time is not None:
@@ -129,15 +107,7 @@ def make_splits(
         return _time_splits(positive, when, check_gap(gap, when), codes, n_splits)
     if gap is not None:
         raise ValueError("gap needs time: without it there is no order to keep a distance in")
-    if codes is not None:
-        return _grouped_splits(positive, codes, n_splits, n_repeats, random_state)
-    return _stratified_splits(positive, n_splits, n_repeats, random_state)
-
-
-def _check_counts(n_splits: Any, n_repeats: Any) -> None:
-    for name, value in (("n_splits", n_splits), ("n_repeats", n_repeats)):
-        if int(value) != value or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return _fold_splits(positive, codes, n_splits, n_repeats, random_state)
 
 
 def positive_rows(y: Any) -> np.ndarray:
@@ -149,10 +119,8 @@ def positive_rows(y: Any) -> np.ndarray:
         raise ValueError("y has missing labels; drop those rows first")
     known = np.unique(labels)
     if len(known) != 2:
-        raise ValueError(
-            f"y must hold two classes, positives and negatives; it holds {len(known)}: "
-            f"{', '.join(map(str, known[:5].tolist()))}"
-        )
+        shown = ", ".join(map(str, known[:5].tolist()))
+        raise ValueError(f"y must hold two classes; it holds {len(known)}: {shown}")
     return labels == known[1]
 
 
@@ -168,72 +136,53 @@ def _count_folds(n_splits: int, positive: np.ndarray, groups: np.ndarray | None,
     if n_splits < 2:
         raise ValueError(f"{name} must be at least 2 folds: one fold leaves nothing to train on")
     unit = "rows" if groups is None else "groups with rows"
-    sides = [np.flatnonzero(side) if groups is None else np.unique(groups[side])
-             for side in (positive, ~positive)]  # fmt: skip
-    n_positives, n_negatives = (len(side) for side in sides)
+    units = np.arange(len(positive)) if groups is None else groups
+    n_positives, n_negatives = (len(np.unique(units[side])) for side in (positive, ~positive))
     if min(n_positives, n_negatives) < 2:
         raise ValueError(
-            f"at least 2 {unit} of each class are needed, one to train on while the other is tested; "
-            f"found {n_positives} for the positives and {n_negatives} for the negatives"
+            f"at least 2 {unit} of each class are needed; found {n_positives} for the positives and "
+            f"{n_negatives} for the negatives"
         )
     return min(n_splits, n_positives, n_negatives)
 
 
-def _stratified_splits(
-    positive: np.ndarray, n_splits: int, n_repeats: int, random_state: int
+def _fold_splits(
+    positive: np.ndarray,
+    groups: np.ndarray | None,
+    n_splits: int,
+    n_repeats: int,
+    random_state: int,
 ) -> Splits:
-    folds = _count_folds(n_splits, positive, None, "n_splits")
-    notes = []
-    if folds < n_splits:
-        notes.append(f"{folds} folds instead of {n_splits}: the rarer class has only {folds} rows")
-    splits = []
-    for repeat in range(n_repeats):
-        folder = StratifiedKFold(folds, shuffle=True, random_state=random_state + repeat)
-        for fold, (train, test) in enumerate(folder.split(np.zeros(len(positive)), positive)):
-            splits.append(Split(train, test, repeat, fold))
-    return Splits(splits, "stratified", notes)
-
-
-def _grouped_splits(
-    positive: np.ndarray, groups: np.ndarray, n_splits: int, n_repeats: int, random_state: int
-) -> Splits:
+    """Split into stratified folds, of whole groups where there are any."""
     folds = _count_folds(n_splits, positive, groups, "n_splits")
-    notes = []
-    if folds < n_splits:
-        notes.append(f"{folds} folds instead of {n_splits}: too few groups have both classes")
+    notes: list[str] = []
     splits: list[Split] = []
+    if folds < n_splits:
+        few = f"the rarer class has only {folds} rows"
+        reason = few if groups is None else "too few groups have both classes"
+        notes.append(f"{folds} folds instead of {n_splits}: {reason}")
     for repeat in range(n_repeats):
-        found = _one_grouped_repeat(positive, groups, folds, repeat, random_state)
-        splits += found
-        if len(found) < folds:
-            lost = folds - len(found)
-            notes.append(
-                f"repeat {repeat}: {lost} of {folds} folds left out, one class was missing"
-            )
+        best: list[Split] = []  # the shuffle with most folds that have both classes on both sides
+        for attempt in range(SHUFFLES):
+            folder = StratifiedKFold(folds, shuffle=True, random_state=random_state + repeat)
+            if groups is not None:
+                seed = np.random.SeedSequence([random_state, repeat, attempt]).generate_state(1)[0]
+                folder = StratifiedGroupKFold(folds, shuffle=True, random_state=int(seed) % 2**31)
+            found = [
+                Split(train, test, repeat, fold)
+                for fold, (train, test) in enumerate(folder.split(positive, positive, groups))
+                if _has_both_classes(positive, train) and _has_both_classes(positive, test)
+            ]
+            best = max(best, found, key=len)
+            if len(best) == folds:
+                break
+        else:
+            lost = f"{folds - len(best)} of {folds} folds left out"
+            notes.append(f"repeat {repeat}: {lost}, one class was missing")
+        splits += best
     if not splits:
         raise ValueError(f"no split of the groups has both classes on both sides: {notes[-1]}")
-    return Splits(splits, "grouped", notes)
-
-
-def _one_grouped_repeat(
-    positive: np.ndarray, groups: np.ndarray, folds: int, repeat: int, random_state: int
-) -> list[Split]:
-    """Return the shuffle of the groups that leaves most folds with both classes on both sides."""
-    best: list[Split] = []
-    for attempt in range(SHUFFLES):
-        seed = np.random.SeedSequence([random_state, repeat, attempt]).generate_state(1)[0]
-        folder = StratifiedGroupKFold(folds, shuffle=True, random_state=int(seed) % 2**31)
-        parts = enumerate(folder.split(np.zeros(len(positive)), positive, groups))
-        found = [
-            Split(train, test, repeat, fold)
-            for fold, (train, test) in parts
-            if _has_both_classes(positive, train) and _has_both_classes(positive, test)
-        ]
-        if len(found) > len(best):
-            best = found
-        if len(best) == folds:
-            break
-    return best
+    return Splits(splits, "stratified" if groups is None else "grouped", notes)
 
 
 # -- time ------------------------------------------------------------------------------------------
@@ -245,17 +194,22 @@ def _time_splits(
     """Split into blocks of about equal size, each tested by what was known before it."""
     starts, notes = _block_starts(time, n_splits)
     splits = []
-    for fold, (start, end) in enumerate(zip(starts, [*starts[1:], None], strict=True)):
-        inside = time >= start if end is None else (time >= start) & (time < end)
+    blocks = np.searchsorted(starts, time, side="right")  # 0 before the first
+    for fold, start in enumerate(starts):
+        inside = blocks == fold + 1
         # the distance is taken as a difference: start - gap may not exist among whole numbers
         known = time < start
         known[known] = (start - time[known]) >= gap
         if groups is not None:
             known &= ~np.isin(groups, groups[inside])
         train, test = np.flatnonzero(known), np.flatnonzero(inside)
-        reason = _why_unusable(positive, train, test)
-        if reason:
-            notes.append(f"block {fold + 1} of {len(starts)} left out: {reason}")
+        for rows, name in ((train, "training"), (test, "test")):
+            if not _has_both_classes(positive, rows):
+                notes.append(
+                    f"block {fold + 1} of {len(starts)} left out: its {len(rows)} {name} rows hold "
+                    f"{positive[rows].sum()} positives; both classes are needed"
+                )
+                break
         else:
             splits.append(Split(train, test, 0, fold))
     if not splits:
@@ -263,30 +217,20 @@ def _time_splits(
     return Splits(splits, "time", notes)
 
 
-def _block_starts(time: np.ndarray, n_splits: int) -> tuple[list[Any], list[str]]:
+def _block_starts(time: np.ndarray, n_splits: int) -> tuple[np.ndarray, list[str]]:
     """Return where the test blocks begin; what lies before the first one is only trained on."""
     moments, counts = np.unique(time, return_counts=True)
     if len(moments) < 2:
         raise ValueError("time is the same in all rows; there is no past to train on")
     before = np.concatenate([[0], np.cumsum(counts)[:-1]])  # rows before each moment
     wanted = len(time) * np.arange(1, n_splits + 1) / (n_splits + 1)
-    nearest = [int(np.argmin(np.abs(before[1:] - rows))) + 1 for rows in wanted]
-    places = sorted(set(nearest))
+    places = np.unique(np.abs(before[1:] - wanted[:, None]).argmin(axis=1)) + 1
     notes = []
     if len(places) < n_splits:
         notes.append(
             f"{len(places)} blocks instead of {n_splits}: rows of equal time are not split"
         )
-    return [moments[place] for place in places], notes
-
-
-def _why_unusable(positive: np.ndarray, train: np.ndarray, test: np.ndarray) -> str:
-    """Say why a split cannot be used; empty if it can."""
-    for rows, name in ((train, "training"), (test, "test")):
-        if not _has_both_classes(positive, rows):
-            count = int(positive[rows].sum()) if len(rows) else 0
-            return f"its {len(rows)} {name} rows hold {count} positives; both classes are needed"
-    return ""
+    return moments[places], notes
 
 
 # -- rows, arguments of fit, scores ----------------------------------------------------------------
@@ -347,14 +291,12 @@ def fit_arguments(
             continue
         if fit_takes(estimator, name):
             values = np.asarray(value)
-            if values.ndim == 0:  # such as gap
-                arguments[prefix + name] = value
-            else:
-                arguments[prefix + name] = values if rows is None else values[rows]
+            if values.ndim and rows is not None:  # not a scalar such as gap
+                values = values[rows]
+            arguments[prefix + name] = values if values.ndim else value
         elif not skip_unknown:
             raise ValueError(
-                f"{type(last).__name__} takes no {name}, so it cannot be fitted with one; "
-                "leave it out or take another estimator"
+                f"{type(last).__name__} takes no {name}; leave it out or take another estimator"
             )
     return arguments
 
@@ -373,10 +315,7 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), dtype=np.float64)
     if not hasattr(model, "predict_proba"):
-        raise TypeError(
-            f"{type(model).__name__} gives no scores: it has neither decision_function nor "
-            "predict_proba"
-        )
+        raise TypeError(f"{type(model).__name__} has neither decision_function nor predict_proba")
     probability = np.clip(np.asarray(model.predict_proba(X))[:, 1], 1e-15, 1 - 1e-15)
     return np.log(probability) - np.log1p(-probability)
 
@@ -444,7 +383,9 @@ def cross_fitted_scores(
     present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     folds = _training_and_test(cv, y, present, qid if groups is None else groups, random_state)
     total, times = np.zeros(len(y)), np.zeros(len(y))
-    final_scores = scores_of(final, X) if _has_threshold(final) else None
+    last = _last_step(final)[1]  # 0 means the same in every model of a class of the library
+    has_threshold = hasattr(last, "offset_") and hasattr(last, "_raw_scores")
+    final_scores = scores_of(final, X) if has_threshold else None
     with progress(len(folds), "cross-fitting", enabled=verbose > 0) as advance:
         for train, test in folds:
             arguments = fit_arguments(estimator, rows=train, sample_weight=weight, qid=qid)
@@ -462,11 +403,7 @@ def cross_fitted_scores(
 def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarray:
     """Bring scores to the scale of another model, above and below the threshold 0.
 
-    Parameters
-    ----------
-    scores : ndarray
-    own, final : ndarray
-        Scores of the same rows by the model of `scores` and by the other one.
+    `own` and `final` are scores of the same rows by the model of `scores` and by the other one.
 
     Examples
     --------
@@ -475,26 +412,20 @@ def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarra
     >>> rescale(np.array([2.0, -3.0]), own, np.where(own > 0, 2 * own, own / 3)).tolist()
     [4.0, -1.0]
     """
-    factors = []
-    for side in (np.maximum, np.minimum):
+    factors = [1.0, 1.0]
+    for k, side in enumerate((np.maximum, np.minimum)):
         mean, wanted = np.abs(side(own, 0)).mean(), np.abs(side(final, 0)).mean()
-        some = mean > 0 and wanted > 0
-        factors.append(float(np.clip(wanted / mean, 0.1, 10.0)) if some else 1.0)
-    above, below = factors
-    return np.where(scores > 0, above, below) * scores
-
-
-def _has_threshold(model: Any) -> bool:
-    """Whether 0 means the same in every model of this class, as in the rankers of the library."""
-    last = _last_step(model)[1]
-    return hasattr(last, "offset_") and hasattr(last, "_raw_scores")
+        if mean > 0 and wanted > 0:
+            factors[k] = float(np.clip(wanted / mean, 0.1, 10.0))
+    return np.where(scores > 0, *factors) * scores
 
 
 def _training_and_test(
     cv: Any, y: np.ndarray, present: np.ndarray, groups: Any, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the positions of training and test rows; every training part holds both classes."""
-    positive = _relevant(y)
+    labels = np.unique(y)
+    positive = y == labels[-1] if len(labels) <= 2 else y > 0  # of grades, those above 0
     inside = None if groups is None else np.asarray(groups)[present]
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -516,13 +447,6 @@ def _training_and_test(
         raise ValueError("cv gives no folds")
     if not all(_has_both_classes(positive, train) for train, _ in folds):
         raise ValueError(
-            "a fold leaves only one class to train on: take fewer folds, or groups that do not "
-            "hold all rows of a class"
+            "a fold leaves only one class to train on: take fewer folds or other groups"
         )
     return folds
-
-
-def _relevant(y: np.ndarray) -> np.ndarray:
-    """Return which rows have the greater of two labels, or a grade above 0."""
-    known = np.unique(y)
-    return y == known[-1] if len(known) <= 2 else y > 0

@@ -114,7 +114,7 @@ def test_a_budget_larger_than_the_data_in_a_real_process(folder, refused):
             ["--time: column 'country'", "neither a number nor a date"],
         ),
         (lambda t: t.assign(when=t["day"]), [], ["'when' holds dates", "--time", "--drop"]),
-        (lambda t: t, ["--gap", "3"], ["--gap needs --time"]),
+        (lambda t: t, ["--gap", "3"], ["gap needs time"]),
         (lambda t: t, ["--model", "ap_sigmoi"], ["did you mean 'ap_sigmoid'"]),
         (lambda t: t, ["--out", "m.csv"], [".toprank"]),
         (lambda t: t, ["--out", "none/m.toprank"], ["does not exist"]),

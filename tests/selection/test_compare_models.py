@@ -16,9 +16,8 @@ from stand_ins import HANDS, SEEN, ByColumn, Failing, Recorder, Slow
 from toprank import TunedLogisticBooster, metrics
 from toprank.selection import Candidate, compare_models, make_splits
 from toprank.selection import models as selection_models
-from toprank.selection.compare import Evaluator, HeldOutRows
+from toprank.selection.compare import ComparisonData, Evaluator, Runs
 from toprank.selection.comparison import METRIC_NAMES
-from toprank.selection.runs import ComparisonData, run_splits
 
 
 def draw(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -163,9 +162,8 @@ def run_with_budget(budget: float, durations: dict[str, list[float]]):
     HANDS.update(now=0.0, durations={name: list(d) for name, d in durations.items()})
     models = {name: Slow(name) for name in durations}
     splits = make_splits(y, n_splits=5)
-    return run_splits(
-        models, ComparisonData(X, y == 1), splits, time_budget=budget, clock=lambda: HANDS["now"]
-    )
+    runs = Runs(models, ComparisonData(X, y == 1), clock=lambda: HANDS["now"])
+    return runs.run(splits, budget)
 
 
 @pytest.mark.parametrize("budget", [0.5, 1, 2.5, 5, 9.9, 10, 14, 15, 20, 24.9, 25, 100])
@@ -339,16 +337,16 @@ def test_groups_are_drawn_whole():
     X, y = draw(120)
     codes = np.arange(120) // 6
     evaluator = Evaluator(fpr=(0, 0.5))
-    drawn = evaluator.resample(HeldOutRows(y == 1, groups=codes), X[:, 0], 200, 0)
+    drawn = evaluator.resample(ComparisonData(None, y == 1, groups=codes), X[:, 0], 200, 0)
     counts = [
         np.bincount(np.random.default_rng(0).integers(20, size=20), minlength=20)
     ]  # the first draw of the same stream
     rows = np.repeat(np.arange(120), counts[0][codes])
-    repeated = evaluator.metrics(HeldOutRows(y[rows] == 1), X[rows, 0])
+    repeated = evaluator.metrics(ComparisonData(None, y[rows] == 1), X[rows, 0])
     np.testing.assert_allclose(drawn[:, 0], repeated, rtol=1e-12)
     # copies of the same rows in one group tell nothing new: the spread stays as wide
     copies = np.tile(np.arange(120), 4)
-    copied = HeldOutRows(y[copies] == 1, groups=codes[copies])
+    copied = ComparisonData(None, y[copies] == 1, groups=codes[copies])
     again = evaluator.resample(copied, X[copies, 0], 200, 0)
     np.testing.assert_allclose(again[[0, 3, 4]], drawn[[0, 3, 4]], rtol=0.2)
 
@@ -356,7 +354,7 @@ def test_groups_are_drawn_whole():
 def test_queries_are_drawn_whole():
     X, y = draw(200)
     qid = np.arange(200) // 10
-    evaluator, test = Evaluator(fpr=(0, 0.5)), HeldOutRows(y == 1, qid=qid)
+    evaluator, test = Evaluator(fpr=(0, 0.5)), ComparisonData(None, y == 1, qid=qid)
     drawn = evaluator.resample(test, X[:, 0], 400, 0)
     assert drawn.shape == (5, 400)
     assert drawn[0].mean() == pytest.approx(evaluator.metrics(test, X[:, 0])[0], abs=0.03)

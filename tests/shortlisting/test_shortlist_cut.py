@@ -23,9 +23,9 @@ from toprank.shortlisting.counts import (
 )
 from toprank.shortlisting.cut import (
     Costs,
-    cheapest_cut,
     cut_counts,
     fallback_tests,
+    first_minimum,
     optimism,
     tried_lists,
 )
@@ -91,7 +91,8 @@ def test_the_umbrella_rule(rows, fpr: float, error: float) -> None:
 def test_the_cheapest_cut(rows, false_alarm: float, miss: float) -> None:
     y, scores = rows
     counts = OutOfFoldCounts.of(y, scores)
-    steps = cheapest_cut(counts, Costs(false_alarm, miss))
+    sums = (counts.by_steps_flagged(name) for name in ("positives", "negatives"))
+    steps = first_minimum(Costs(false_alarm, miss).totals(*sums))
     assert counts.by_steps_flagged("flagged")[steps] == naive.cheapest_cut(
         y, scores, false_alarm, miss
     )
@@ -335,15 +336,17 @@ def test_a_thinned_list_gives_nearly_the_same_cuts() -> None:
     thin = counts.thin(4000)
     assert thin.n_steps == 4000
     for rule in ({"fpr": 0.01}, {"precision": 0.5}, {"cost": (1, 10)}, {"budget": 8000}):
-        exact, short = cut_counts(counts, **rule), cut_counts(thin, **rule)
+        exact, short = cut_counts(counts, rule), cut_counts(thin, rule)
         assert short.threshold == pytest.approx(exact.threshold, abs=0.02)
-    assert cut_counts(thin, budget=500).as_dict() == cut_counts(counts, budget=500).as_dict()
+    assert (
+        cut_counts(thin, {"budget": 500}).as_dict() == cut_counts(counts, {"budget": 500}).as_dict()
+    )
 
 
 def test_optimism_is_none_where_there_is_nothing_to_search() -> None:
     counts = OutOfFoldCounts.of(np.repeat([1, 0], 500), np.repeat([1.0, 0.0], 500))
     found = optimism(counts, Costs(1.0, 1.0), n_resamples=50)
-    assert found.recall == found.false_positive_rate == found.cost == 0.0
+    assert found["recall"] == found["false_positive_rate"] == found["cost"] == 0.0
 
 
 @pytest.mark.parametrize(

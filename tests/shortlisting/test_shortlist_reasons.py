@@ -17,7 +17,7 @@ from toprank import CalibratedRanker, LogisticRanker, RankSVM, TreeRank
 from toprank.persistence import summarise
 from toprank.registry import ESTIMATORS, all_estimators
 from toprank.shortlisting import contributions, global_importance, reasons
-from toprank.shortlisting.reasons import Baseline
+from toprank.shortlisting.reasons import usual_values
 
 NAMES = sorted(ESTIMATORS)
 
@@ -59,7 +59,7 @@ def test_contributions_of_a_linear_model_add_up() -> None:
     X, y = table()
     for model in (LogisticRanker().fit(X, y), RankSVM().fit(X, y)):
         parts = contributions(model, X)
-        usual = pd.DataFrame([Baseline.of(X).values], columns=X.columns)
+        usual = pd.DataFrame([usual_values(X)], columns=X.columns)
         gap = model.decision_function(X) - model.decision_function(usual)
         np.testing.assert_allclose(parts.sum(axis=1), gap, atol=1e-9)
 

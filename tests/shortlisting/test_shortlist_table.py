@@ -199,7 +199,7 @@ def test_known_scores_are_not_computed_again(counting) -> None:
     pd.testing.assert_frame_equal(shortlist(model, X, budget=5, scores=scores), expected)
     assert drift(model, X, scores=scores) == shift
     assert calls == []
-    with pytest.raises(ValueError, match="scores has shape"):
+    with pytest.raises(ValueError, match="Numbers of rows differ"):
         shortlist(model, X, budget=5, scores=scores[:-1])
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from toprank.cli import options
 from toprank.cli.app import app
-from toprank.cli.options import Json
 from toprank.cli.output import print_json, print_table, say, shown
 
 __all__ = ["datasets", "models"]
 
 
 @app.command()
-def models(as_json: Json = False) -> None:
+def models(as_json: options.Json = False) -> None:
     """List the models that can be compared and fitted.
 
     [bold]Examples[/bold]
@@ -27,23 +27,14 @@ def models(as_json: Json = False) -> None:
     from toprank.selection import DEFAULT_MODELS, MODELS, YARDSTICK
 
     chosen = {*DEFAULT_MODELS, YARDSTICK}
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "class": candidate.estimator,
-                    "default": name in chosen,
-                    "summary": candidate.summary,
-                }
-                for name, candidate in MODELS.items()
-            ]
-        )
-        return
-    lines = [
-        [name, "*" if name in chosen else "", candidate.estimator, candidate.summary]
-        for name, candidate in MODELS.items()
+    found: list[dict[str, Any]] = [
+        {"name": name, "class": c.estimator, "default": name in chosen, "summary": c.summary}
+        for name, c in MODELS.items()
     ]
+    if as_json:
+        print_json(found)
+        return
+    lines = [[m["name"], "*" if m["default"] else "", m["class"], m["summary"]] for m in found]
     print_table(["name", "", "class", "summary"], lines)
     say("* compared by default. toprank fit --model takes any of them.")
 
@@ -53,7 +44,7 @@ def datasets(
     name: Annotated[
         str | None, typer.Argument(help="One data set, for details.", show_default=False)
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """List the data sets that can be loaded, or show one.
 

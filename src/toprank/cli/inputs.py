@@ -1,7 +1,6 @@
 """What commands read: files as checked tables, with the roles of their columns, and model files.
 
-Messages name the option, the column and the row. Commands import this module when they run: pandas is slow
-to load.
+Commands import this module when they run: pandas is slow to load.
 """
 
 from __future__ import annotations
@@ -42,72 +41,40 @@ INFINITIES = {
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column plays which part; all others are features.
-
-    Attributes
-    ----------
-    target, identifier, query, time, weight, value : str or None
-        Names of columns.
-    positive : str or None
-        The positive label as typed.
-    drop, text : sequence of str
-        Columns to leave out, and columns whose numbers are text.
-    """
+    """Names of the columns that play a part; all others are features."""
 
     target: str | None = None
-    positive: str | None = None
+    positive: str | None = None  # a label, as typed
     identifier: str | None = None
     query: str | None = None
     time: str | None = None
     weight: str | None = None
     value: str | None = None
     drop: Sequence[str] = ()
-    text: Sequence[str] = ()
+    text: Sequence[str] = ()  # whose numbers are text
 
     def columns(self) -> dict[str, str]:
         """Return the columns with a role of their own, by the option that named them."""
-        named = {
-            "--target": self.target,
-            "--id": self.identifier,
-            "--query": self.query,
-            "--time": self.time,
-            "--weight": self.weight,
-        }
+        named = {"--target": self.target, "--id": self.identifier, "--query": self.query,
+                 "--time": self.time, "--weight": self.weight}  # fmt: skip
         return {option: name for option, name in named.items() if name is not None}
 
 
 @dataclass(frozen=True)
 class InputTable:
-    """A table, taken apart by the roles of its columns.
+    """A table, taken apart by the roles of its columns."""
 
-    Attributes
-    ----------
-    source : str
-        What to call it in messages.
-    X : DataFrame
-        The features.
-    table : DataFrame
-        All columns.
-    y : int array or None
-        1 for the positives.
-    ids, qid, time, weight, value : arrays or None
-    warnings : list of str
-        What is suspicious about the features.
-    unused : list of str
-        Columns that the model does not know and no option names.
-    """
-
-    source: str
-    X: pd.DataFrame
-    table: pd.DataFrame
-    y: np.ndarray | None = None
+    source: str  # what to call it in messages
+    X: pd.DataFrame  # the features
+    table: pd.DataFrame  # all columns
+    y: np.ndarray | None = None  # 1 for the positives
     ids: pd.Series | None = None
     qid: np.ndarray | None = None
     time: np.ndarray | None = None
     weight: np.ndarray | None = None
     value: np.ndarray | None = None
-    warnings: list[str] = field(default_factory=list)
-    unused: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what is suspicious about the features
+    unused: list[str] = field(default_factory=list)  # neither known to the model nor named
 
     def row_names(self) -> np.ndarray:
         """Return the identifiers of the rows, or their numbers from 1."""
@@ -262,7 +229,7 @@ def _add_roles(rows: InputTable, roles: Roles) -> InputTable:
     if roles.time is not None:
         found["time"] = check_time(table[roles.time], name=f"--time: column {roles.time!r}")
     if roles.weight is not None:
-        found["weight"] = check_weights(table, roles.weight)
+        found["weight"] = check_amounts(table, roles.weight, "--weight", least=0)
     if roles.value is not None:
         found["value"] = check_amounts(table, roles.value, "--value")
     return replace(rows, **found)
@@ -354,25 +321,18 @@ def check_identifiers(ids: pd.Series) -> pd.Series:
     return ids
 
 
-def check_weights(table: pd.DataFrame, name: str) -> np.ndarray:
-    """Return weights of rows: numbers from 0 up."""
-    weights = check_amounts(table, name, "--weight")
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise ValueError(
-            f"--weight: column {name!r} is negative in row {row + 1}: {weights[row]:g}"
-        )
-    return weights
-
-
-def check_amounts(table: pd.DataFrame, name: str, option: str) -> np.ndarray:
-    """Return finite numbers."""
+def check_amounts(
+    table: pd.DataFrame, name: str, option: str, least: float = -np.inf
+) -> np.ndarray:
+    """Return finite numbers of at least `least`."""
     amounts = numbers(table, name)
-    bad = ~np.isfinite(amounts)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "missing" if np.isnan(amounts[row]) else "infinite"
-        raise ValueError(f"{option}: column {name!r} is {what} in row {row + 1}")
+    for what, bad in (
+        ("missing", np.isnan(amounts)),
+        ("infinite", np.isinf(amounts)),
+        ("negative", amounts < least),
+    ):
+        if bad.any():
+            raise ValueError(f"{option}: column {name!r} is {what} in row {np.argmax(bad) + 1}")
     return amounts
 
 
@@ -410,7 +370,12 @@ def check_features(X: pd.DataFrame, as_text: Collection[str] = ()) -> list[str]:
         _check_scalars(column)
         if name not in as_text:
             _check_not_half_numbers(column)
-            warnings += _warn_of_names(column)
+            distinct = column.nunique()
+            if len(column) >= MANY_ROWS and distinct > MANY_DISTINCT * len(column):
+                warnings.append(
+                    f"column {name!r} holds {distinct:,} different texts in {len(column):,} rows, as "
+                    "names do: if it identifies rows, say so with --id or leave it out with --drop"
+                )
     return warnings
 
 
@@ -423,9 +388,7 @@ def check_finite(column: pd.Series) -> None:
     else:
         return
     if infinite.any():
-        raise ValueError(
-            f"column {column.name!r} is infinite in row {int(np.argmax(infinite)) + 1}"
-        )
+        raise ValueError(f"column {column.name!r} is infinite in row {np.argmax(infinite) + 1}")
 
 
 def _check_scalars(column: pd.Series) -> None:
@@ -443,26 +406,14 @@ def _check_scalars(column: pd.Series) -> None:
 
 def _check_not_half_numbers(column: pd.Series) -> None:
     """Refuse a column of numbers that a few texts among them turned into text: rarely meant."""
-    present = column.dropna()
-    numeric = pd.to_numeric(present, errors="coerce").notna().to_numpy()
-    if len(numeric) and not numeric.all() and numeric.mean() > MAX_SHARE_OF_NUMBERS:
-        at = int(np.argmin(numeric))
-        row = int(np.flatnonzero(column.notna().to_numpy())[at])
-        raise ValueError(
-            f"column {column.name!r} mixes numbers with text: row {row + 1} holds "
-            f"{_short(present.iloc[at])}; correct it, leave it out with --drop, or say with --text "
-            "that all of it is text"
-        )
-
-
-def _warn_of_names(column: pd.Series) -> list[str]:
-    distinct = column.nunique()
-    if len(column) < MANY_ROWS or distinct <= MANY_DISTINCT * len(column):
-        return []
-    return [
-        f"column {column.name!r} holds {distinct:,} different texts in {len(column):,} rows, as names "
-        "do: if it identifies rows, say so with --id or leave it out with --drop"
-    ]
+    numeric = pd.to_numeric(column.dropna(), errors="coerce").notna()
+    if not len(numeric) or numeric.mean() <= MAX_SHARE_OF_NUMBERS:
+        return
+    try:
+        numbers(column.to_frame(), str(column.name))
+    except ValueError as error:
+        advice = "correct it, leave it out with --drop, or say with --text that all of it is text"
+        raise ValueError(f"{error}; {advice}") from None
 
 
 def _check_present(column: pd.Series, what: str, advice: str) -> None:
@@ -476,9 +427,7 @@ def _check_present(column: pd.Series, what: str, advice: str) -> None:
 
 
 def _some_values(values: Any, most: int = 4) -> str:
-    return ", ".join(_short(value) for value in values[:most]) + (
-        ", ..." if len(values) > most else ""
-    )
+    return ", ".join([_short(value) for value in values[:most]] + ["..."] * (len(values) > most))
 
 
 def _join_some(names: Sequence[Any], most: int = 8) -> str:

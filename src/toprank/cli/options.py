@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 __all__ = [
     "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Identifier", "Jobs", "Json", "Lengths",
-    "Level", "ModelFile", "Models", "PageResamples", "Positive", "Query", "Resamples", "Seed",
+    "Level", "ModelFile", "Models", "Page", "PageResamples", "Positive", "Query", "Resamples", "Seed",
     "Sql", "Target", "Text", "Time", "Value", "Weight", "read_costs", "read_lengths",
     "read_model_names",
 ]  # fmt: skip
 
-_COLUMNS, _PAGE, _RUN = "Columns", "Page", "Run"
+
+def _column(flag: str, help_text: str, metavar: str = "COL", **more: Any) -> Any:
+    """Return an option about columns of the data."""
+    return typer.Option(flag, metavar=metavar, help=help_text, rich_help_panel="Columns", **more)
+
+
+def _page(flag: str, help_text: str, **more: Any) -> Any:
+    """Return an option about the page that is written."""
+    return typer.Option(flag, help=help_text, rich_help_panel="Page", **more)
+
+
+def _run(flag: str, help_text: str, **more: Any) -> Any:
+    """Return an option about how a command is run."""
+    return typer.Option(flag, help=help_text, rich_help_panel="Run", **more)
+
 
 Data = Annotated[
     str | None,
@@ -39,136 +53,52 @@ Sql = Annotated[
     str | None,
     typer.Option("--sql", metavar="QUERY", help="Read the answer of a DuckDB query, not a file."),
 ]
-Target = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        metavar="COL",
-        help="Column of the labels.",
-        rich_help_panel=_COLUMNS,
-        show_default=False,
-    ),
-]
+Page = Annotated[Path, typer.Option("--out", metavar="FILE", help="The page, *.html.")]
+
+Target = Annotated[str, _column("--target", "Column of the labels.", show_default=False)]
 Positive = Annotated[
     str | None,
-    typer.Option(
-        "--positive",
-        metavar="VALUE",
-        help="The label that counts; without it, the greater of two.",
-        rich_help_panel=_COLUMNS,
-    ),
+    _column("--positive", "The label that counts; without it, the greater of two.", "VALUE"),
 ]
-Identifier = Annotated[
-    str | None,
-    typer.Option("--id", metavar="COL", help="Column that names rows.", rich_help_panel=_COLUMNS),
-]
+Identifier = Annotated[str | None, _column("--id", "Column that names rows.")]
 Query = Annotated[
-    str | None,
-    typer.Option(
-        "--query",
-        metavar="COL",
-        help="Column of queries: rows of one query are one list.",
-        rich_help_panel=_COLUMNS,
-    ),
+    str | None, _column("--query", "Column of queries: rows of one query are one list.")
 ]
 Time = Annotated[
-    str | None,
-    typer.Option(
-        "--time",
-        metavar="COL",
-        help="Column of times: train on the past, test on what follows.",
-        rich_help_panel=_COLUMNS,
-    ),
+    str | None, _column("--time", "Column of times: train on the past, test on what follows.")
 ]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        "--weight",
-        metavar="COL",
-        help="Column of row weights: 2 is the row twice.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Value = Annotated[
-    str | None,
-    typer.Option(
-        "--value",
-        metavar="COL",
-        help="Column of the money at stake in each row.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
+Weight = Annotated[str | None, _column("--weight", "Column of row weights: 2 is the row twice.")]
+Value = Annotated[str | None, _column("--value", "Column of the money at stake in each row.")]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop",
-        metavar="COLS",
-        help="Columns to leave out, joined by commas; may be repeated.",
-        rich_help_panel=_COLUMNS,
-    ),
+    _column("--drop", "Columns to leave out, joined by commas; may be repeated.", "COLS"),
 ]
 Text = Annotated[
     list[str] | None,
-    typer.Option(
-        "--text",
-        metavar="COLS",
-        help="Columns to take as text even where they hold numbers.",
-        rich_help_panel=_COLUMNS,
-    ),
+    _column("--text", "Columns to take as text even where they hold numbers.", "COLS"),
 ]
 Gap = Annotated[
     float | None,
-    typer.Option(
+    _column(
         "--gap",
-        metavar="DAYS",
+        "Days between training and test, for labels that arrive late (with --time; in the column's own "
+        "unit where it holds numbers).",
+        "DAYS",
         min=0,
-        help="Days between training and test, for labels that arrive late (with --time; in the "
-        "column's own unit where it holds numbers).",
-        rich_help_panel=_COLUMNS,
     ),
 ]
 CostOfCheck = Annotated[
-    float | None,
-    typer.Option(
-        "--cost-of-check", min=0, help="What it costs to check a row.", rich_help_panel=_PAGE
-    ),
+    float | None, _page("--cost-of-check", "What it costs to check a row.", min=0)
 ]
-Currency = Annotated[
-    str, typer.Option("--currency", help="Sign before money on the page.", rich_help_panel=_PAGE)
-]
-Lengths = Annotated[
-    str,
-    typer.Option(
-        "--lengths", metavar="NUMBERS", help="List lengths to show first.", rich_help_panel=_PAGE
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=_RUN)
-]
-Seed = Annotated[
-    int, typer.Option("--seed", help="Fixes everything that is drawn.", rich_help_panel=_RUN)
-]
-Jobs = Annotated[
-    int,
-    typer.Option("--jobs", help="Cores to use; -1 for all.", rich_help_panel=_RUN),
-]
-Level = Annotated[
-    float, typer.Option("--level", help="Confidence level of intervals.", rich_help_panel=_RUN)
-]
-PageResamples = Annotated[
-    int,
-    typer.Option(
-        "--resamples", min=1, help="Bootstrap resamples for the intervals.", rich_help_panel=_RUN
-    ),
-]
+Currency = Annotated[str, _page("--currency", "Sign before money on the page.")]
+Lengths = Annotated[str, _page("--lengths", "List lengths to show first.", metavar="NUMBERS")]
+Json = Annotated[bool, _run("--json", "Print JSON instead of a table.")]
+Seed = Annotated[int, _run("--seed", "Fixes everything that is drawn.")]
+Jobs = Annotated[int, _run("--jobs", "Cores to use; -1 for all.")]
+Level = Annotated[float, _run("--level", "Confidence level of intervals.")]
+PageResamples = Annotated[int, _run("--resamples", "Bootstrap resamples for the intervals.", min=1)]
 Resamples = Annotated[
-    int,
-    typer.Option(
-        "--resamples",
-        min=0,
-        help="Bootstrap resamples for the intervals; 0: none.",
-        rich_help_panel=_RUN,
-    ),
+    int, _run("--resamples", "Bootstrap resamples for the intervals; 0: none.", min=0)
 ]
 
 

@@ -7,29 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli import options
 from toprank.cli.app import app
-from toprank.cli.options import (
-    CostOfCheck,
-    Currency,
-    Data,
-    Identifier,
-    Json,
-    Lengths,
-    Level,
-    ModelFile,
-    PageResamples,
-    Positive,
-    Query,
-    Resamples,
-    Seed,
-    Sql,
-    Target,
-    Time,
-    Value,
-    Weight,
-    read_costs,
-    read_lengths,
-)
 from toprank.cli.output import (
     check_output,
     figure,
@@ -41,6 +20,7 @@ from toprank.cli.output import (
     say,
     shown,
     warn,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +35,12 @@ PRINTED_ALERTS = 10
 PRINTED_DRIFTS = 5  # columns named in the warning
 PRINTED_RULES = 20
 PRINTED_FEATURES = 20
-_CUT = "How long the list is (one of them)"
+
+
+def _length(flag: str, help_text: str, **more: Any) -> Any:
+    """Return an option about the length of the list."""
+    panel = "How long the list is (one of them)"
+    return typer.Option(flag, help=help_text, rich_help_panel=panel, **more)
 
 
 # -- score -----------------------------------------------------------------------------------------
@@ -63,37 +48,25 @@ _CUT = "How long the list is (one of them)"
 
 @app.command()
 def score(
-    model: ModelFile,
-    data: Data = None,
-    sql: Sql = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", min=1, help="So many rows.", rich_help_panel=_CUT),
-    ] = None,
+    model: options.ModelFile,
+    data: options.Data = None,
+    sql: options.Sql = None,
+    budget: Annotated[int | None, _length("--budget", "So many rows.", min=1)] = None,
     fpr: Annotated[
-        float | None,
-        typer.Option(
-            "--fpr", help="At most this share of the negatives is flagged.", rich_help_panel=_CUT
-        ),
+        float | None, _length("--fpr", "At most this share of the negatives is flagged.")
     ] = None,
     precision: Annotated[
-        float | None,
-        typer.Option(
-            "--precision", help="At least this share of the list is right.", rich_help_panel=_CUT
-        ),
+        float | None, _length("--precision", "At least this share of the list is right.")
     ] = None,
     cost: Annotated[
         str | None,
-        typer.Option(
+        _length(
             "--cost",
+            "The cheapest list: cost of a false alarm, of a miss, gain of a hit.",
             metavar="ALARM,MISS[,GAIN]",
-            help="The cheapest list: cost of a false alarm, of a miss, gain of a hit.",
-            rich_help_panel=_CUT,
         ),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every row, without reasons.", rich_help_panel=_CUT)
-    ] = False,
+    everything: Annotated[bool, _length("--all", "Every row, without reasons.")] = False,
     per: Annotated[
         str | None,
         typer.Option(
@@ -102,9 +75,9 @@ def score(
             help="A list for each value of a column, or for each hour, day, week or month of --time.",
         ),
     ] = None,
-    identifier: Identifier = None,
-    time: Time = None,
-    value: Value = None,
+    identifier: options.Identifier = None,
+    time: options.Time = None,
+    value: options.Value = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Where to write the list: .csv or .parquet."),
@@ -112,8 +85,8 @@ def score(
     n_reasons: Annotated[
         int, typer.Option("--reasons", min=0, help="Most reasons for each row.")
     ] = 3,
-    level: Level = 0.95,
-    as_json: Json = False,
+    level: options.Level = 0.95,
+    as_json: options.Json = False,
 ) -> None:
     """Rank new rows and list those to check, with reasons.
 
@@ -131,7 +104,7 @@ def score(
 
     if out is not None:
         check_output(out, TABLE_FORMATS, [str(model), *input_files(data)])
-    cut = {"budget": budget, "fpr": fpr, "precision": precision, "cost": read_costs(cost)}
+    cut = {"budget": budget, "fpr": fpr, "precision": precision, "cost": options.read_costs(cost)}
     if everything:
         cut["cut"] = float("-inf")
     if sum(option is not None for option in cut.values()) != 1:
@@ -191,11 +164,9 @@ def _print_remarks(found: dict[str, Any]) -> None:
         note(f"not in training and not used: {names}")
     drifted = found["drift"] or []
     if drifted:
-        more = (
-            f"; and {len(drifted) - PRINTED_DRIFTS} more" if len(drifted) > PRINTED_DRIFTS else ""
-        )
-        texts = "; ".join(drifted[:PRINTED_DRIFTS])
-        warn(f"the rows have drifted from those of training: {texts}{more}")
+        more = len(drifted) - PRINTED_DRIFTS
+        texts = "; ".join(drifted[:PRINTED_DRIFTS] + [f"and {more} more"] * (more > 0))
+        warn(f"the rows have drifted from those of training: {texts}")
     if found["ties_left_out"]:
         note(f"{found['ties_left_out']} rows with the same score as the last are not on the list")
 
@@ -207,38 +178,29 @@ def _print_alerts(alerts: Any, found: dict[str, Any]) -> None:
     if found["cut"] is not None:
         say(f"The cut: {found['cut']['guarantee']}.")
     if "value" in found:
-        money = found["value"]
-        caught = (
-            f"; {money['expected_caught']:,.2f} expected to be caught"
-            if "expected_caught" in money
-            else ""
-        )
+        money, caught = found["value"], ""
+        if "expected_caught" in money:
+            caught = f"; {money['expected_caught']:,.2f} expected to be caught"
         say(f"Value on the list: {money['listed']:,.2f} of {money['all']:,.2f}{caught}.")
     if len(alerts):
         _print_first(alerts.head(PRINTED_ALERTS))
     if len(alerts) > PRINTED_ALERTS:
-        say(
-            f"... and {shown(len(alerts) - PRINTED_ALERTS)} more"
-            + (":" if "file" in found else ".")
-        )
+        end = ":" if "file" in found else "."
+        say(f"... and {shown(len(alerts) - PRINTED_ALERTS)} more{end}")
     if "file" in found:
         say(f"Written: {found['file']}")
 
 
 def _print_first(alerts: pd.DataFrame) -> None:
     """Print alerts as a table, the interval beside the probability."""
-    titles = [
-        name for name in alerts.columns if name not in ("probability_low", "probability_high")
-    ]
+    bounds = ("probability_low", "probability_high")
+    titles = [name for name in alerts.columns if name not in bounds]
     lines = []
     for row in records(alerts):
         line = {name: str(row[name]) for name in titles}
         line |= {name: f"{row[name]:.4g}" for name in ("score", "value") if name in row}
         if "probability" in row:
-            line["probability"] = f"{row['probability']:.3f}"
-        if "probability_low" in row:
-            interval = f"({row['probability_low']:.3f} to {row['probability_high']:.3f})"
-            line["probability"] += f" {interval}"
+            line["probability"] = with_interval(row["probability"], *map(row.get, bounds))
         lines.append(list(line.values()))
     print_table(titles, lines)
 
@@ -248,26 +210,24 @@ def _print_first(alerts: pd.DataFrame) -> None:
 
 @app.command()
 def report(
-    model: ModelFile,
-    target: Target,
-    data: Data = None,
-    sql: Sql = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page, *.html.")] = Path(
-        "toprank-report.html"
-    ),
-    positive: Positive = None,
-    identifier: Identifier = None,
-    time: Time = None,
-    weight: Weight = None,
-    value: Value = None,
-    cost_of_check: CostOfCheck = None,
-    currency: Currency = "",
-    lengths: Lengths = "50,100,200",
+    model: options.ModelFile,
+    target: options.Target,
+    data: options.Data = None,
+    sql: options.Sql = None,
+    out: options.Page = Path("toprank-report.html"),
+    positive: options.Positive = None,
+    identifier: options.Identifier = None,
+    time: options.Time = None,
+    weight: options.Weight = None,
+    value: options.Value = None,
+    cost_of_check: options.CostOfCheck = None,
+    currency: options.Currency = "",
+    lengths: options.Lengths = "50,100,200",
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
-    resamples: PageResamples = 1000,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    as_json: Json = False,
+    resamples: options.PageResamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Write the page of a model: how good it is on labelled rows that it has not learnt from.
 
@@ -283,7 +243,7 @@ def report(
     from toprank.report import evaluate, write_page
 
     check_output(out, (".html", ".htm"), [str(model), *input_files(data)])
-    shown_lengths = read_lengths(lengths)
+    shown_lengths = options.read_lengths(lengths)
     ranker = load_model(model)
     roles = Roles(target, positive, identifier, None, time, weight, value)
     rows = read_scored(data, sql, model_columns(ranker), roles)
@@ -324,9 +284,9 @@ def report(
 
 @app.command()
 def explain(
-    model: ModelFile,
-    data: Data = None,
-    sql: Sql = None,
+    model: options.ModelFile,
+    data: options.Data = None,
+    sql: options.Sql = None,
     row: Annotated[
         list[str] | None,
         typer.Option(
@@ -341,8 +301,8 @@ def explain(
     n_reasons: Annotated[
         int, typer.Option("--reasons", min=1, help="Most reasons for each row.")
     ] = 5,
-    identifier: Identifier = None,
-    as_json: Json = False,
+    identifier: options.Identifier = None,
+    as_json: options.Json = False,
 ) -> None:
     """Describe a model file; with data, say what drives the scores and why rows rank where they do.
 
@@ -408,11 +368,10 @@ def _describe_columns(
 
 def _print_description(found: dict[str, Any]) -> None:
     kind = "calibrated " if found["calibrated"] else ""
-    trained = (
-        ""
-        if found["rows"] is None
-        else f", trained on {shown(found['rows'])} rows, {shown(found['positives'])} of them positive"
-    )
+    trained = ""
+    if found["rows"] is not None:
+        positives = shown(found["positives"])
+        trained = f", trained on {shown(found['rows'])} rows, {positives} of them positive"
     say(f"A {kind}{found['class']}{trained}; written by toprank {found['toprank']}.")
     rows = []
     for column in found["columns"]:
@@ -426,11 +385,8 @@ def _print_description(found: dict[str, Any]) -> None:
         rows.append([column["name"], column["kind"], missing, values])
     print_table(["column", "kind", "missing", "values"], rows)
     if "rules" in found:
-        say(
-            f"The first of {found['n_rules']} rules:"
-            if found["n_rules"] > PRINTED_RULES
-            else "Rules:"
-        )
+        all_shown = found["n_rules"] <= PRINTED_RULES
+        say("Rules:" if all_shown else f"The first of {found['n_rules']} rules:")
         titles = list(found["rules"][0]) if found["rules"] else []
         print_table(titles, [[shown(value) for value in rule.values()] for rule in found["rules"]])
 
@@ -447,22 +403,14 @@ def _explain_rows(
 
     scores = scores_of(ranker, rows.X)
     order = descending_order(scores)
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
+    ranks = np.argsort(order) + 1
     chosen = order[:top] if wanted is None else rows.row_positions(wanted)
     texts = reasons(
         ranker, rows.X.iloc[chosen], n_reasons, background=rows.X.head(1000), scores=scores[chosen]
     )
-    names = rows.row_names()
-    explained = [
-        {
-            "row": names[position],
-            "rank": int(ranks[position]),
-            "score": float(scores[position]),
-            "reasons": row_reasons,
-        }
-        for position, row_reasons in zip(chosen, texts, strict=True)
-    ]
+    columns = (rows.row_names()[chosen], ranks[chosen].tolist(), scores[chosen].tolist(), texts)
+    names = ("row", "rank", "score", "reasons")
+    explained = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     importance = global_importance(ranker, rows.X, scores=scores)
     return {"rows": len(rows.X), "importance": records(importance), "explained": explained}
 
@@ -486,25 +434,24 @@ def _print_explanation(found: dict[str, Any]) -> None:
 @app.command()
 def evaluate(
     label: Annotated[
-        str,
-        typer.Option("--label", "--target", help="Column of the labels.", show_default=False),
+        str, typer.Option("--label", "--target", help="Column of the labels.", show_default=False)
     ],
     score: Annotated[
         str, typer.Option("--score", help="Column of the scores.", show_default=False)
     ],
-    data: Data = None,
-    sql: Sql = None,
+    data: options.Data = None,
+    sql: options.Sql = None,
     labels: Annotated[
         str | None,
         typer.Option("--labels", help="Another file, row by row, with the label column."),
     ] = None,
-    positive: Positive = None,
-    weight: Weight = None,
-    query: Query = None,
-    resamples: Resamples = 1000,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    as_json: Json = False,
+    positive: options.Positive = None,
+    weight: options.Weight = None,
+    query: options.Query = None,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Measure a ranking: all metrics, with confidence intervals.
 
@@ -536,15 +483,10 @@ def evaluate(
         print_json({"rows": len(scores), "level": level, "metrics": found})
         return
     say(f"{len(scores):,} rows of {source}; intervals at {level:.0%}")
-    lines = [
-        [_metric_name(name, entry), *(figure(entry[key]) for key in ("value", "low", "high"))]
-        for name, entry in found.items()
-    ]
+    lines = []
+    for name, entry in found.items():
+        given = {key: value for key, value in entry["parameters"].items() if value is not None}
+        inside = ", ".join(f"{key}={shown(value)}" for key, value in given.items())
+        figures = (figure(entry[key]) for key in ("value", "low", "high"))
+        lines.append([f"{name}({inside})" if inside else name, *figures])
     print_table(["metric", "value", "low", "high"], lines, right_from=1)
-
-
-def _metric_name(name: str, entry: dict[str, Any]) -> str:
-    """Return the name of a metric with the parameters that it was computed with."""
-    given = {key: value for key, value in entry["parameters"].items() if value is not None}
-    inside = ", ".join(f"{key}={shown(value)}" for key, value in given.items())
-    return f"{name}({inside})" if inside else name

@@ -8,31 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli import options
 from toprank.cli.app import app
-from toprank.cli.options import (
-    CostOfCheck,
-    Currency,
-    Data,
-    Drop,
-    Gap,
-    Identifier,
-    Jobs,
-    Json,
-    Lengths,
-    Level,
-    Models,
-    Positive,
-    Query,
-    Seed,
-    Sql,
-    Target,
-    Text,
-    Time,
-    Value,
-    Weight,
-    read_lengths,
-    read_model_names,
-)
 from toprank.cli.output import (
     check_output,
     note,
@@ -40,6 +17,7 @@ from toprank.cli.output import (
     print_json,
     print_list_figures,
     print_table,
+    records,
     say,
     shown,
     warn,
@@ -67,10 +45,10 @@ SPLITS = {  # of a comparison, one and several
 
 @app.command()
 def compare(
-    target: Target,
-    data: Data = None,
-    sql: Sql = None,
-    models: Models = None,
+    target: options.Target,
+    data: options.Data = None,
+    sql: options.Sql = None,
+    models: options.Models = None,
     splits: Annotated[
         int, typer.Option("--splits", min=2, help="Folds, or blocks of time with --time.")
     ] = 5,
@@ -87,26 +65,24 @@ def compare(
         int | None,
         typer.Option("--k", min=1, help="List length of P@k; by default as many as positives."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page, *.html.")] = Path(
-        "toprank-comparison.html"
-    ),
+    out: options.Page = Path("toprank-comparison.html"),
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write the page.")] = True,
-    positive: Positive = None,
-    identifier: Identifier = None,
-    query: Query = None,
-    time: Time = None,
-    gap: Gap = None,
-    weight: Weight = None,
-    value: Value = None,
-    drop: Drop = None,
-    text: Text = None,
-    cost_of_check: CostOfCheck = None,
-    currency: Currency = "",
-    lengths: Lengths = "50,100,200",
-    level: Level = 0.95,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
+    positive: options.Positive = None,
+    identifier: options.Identifier = None,
+    query: options.Query = None,
+    time: options.Time = None,
+    gap: options.Gap = None,
+    weight: options.Weight = None,
+    value: options.Value = None,
+    drop: options.Drop = None,
+    text: options.Text = None,
+    cost_of_check: options.CostOfCheck = None,
+    currency: options.Currency = "",
+    lengths: options.Lengths = "50,100,200",
+    level: options.Level = 0.95,
+    jobs: options.Jobs = 1,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Compare models on your data: which is best, how good, how sure; writes a page.
 
@@ -123,8 +99,7 @@ def compare(
 
     if page:
         check_output(out, (".html", ".htm"), input_files(data))
-    _check_gap(gap, time)
-    shown_lengths, names = read_lengths(lengths), read_model_names(models)
+    shown_lengths, names = options.read_lengths(lengths), options.read_model_names(models)
     roles = Roles(target, positive, identifier, query, time, weight, value, drop or (), text or ())
     rows = read_labelled(data, sql, roles)
     for warning in rows.warnings:
@@ -155,13 +130,13 @@ def compare(
 
 @app.command()
 def fit(
-    target: Target,
+    target: options.Target,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="FILE", help="Model file, *.toprank.", show_default=False),
     ],
-    data: Data = None,
-    sql: Sql = None,
+    data: options.Data = None,
+    sql: options.Sql = None,
     model: Annotated[
         str, typer.Option("--model", metavar="NAME", help="One of those that toprank models lists.")
     ] = "ap_sigmoid",
@@ -174,17 +149,17 @@ def fit(
         ),
     ] = True,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of the calibration.")] = 5,
-    positive: Positive = None,
-    identifier: Identifier = None,
-    query: Query = None,
-    time: Time = None,
-    gap: Gap = None,
-    weight: Weight = None,
-    drop: Drop = None,
-    text: Text = None,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
+    positive: options.Positive = None,
+    identifier: options.Identifier = None,
+    query: options.Query = None,
+    time: options.Time = None,
+    gap: options.Gap = None,
+    weight: options.Weight = None,
+    drop: options.Drop = None,
+    text: options.Text = None,
+    jobs: options.Jobs = 1,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Learn from labelled rows and write a model file.
 
@@ -201,7 +176,6 @@ def fit(
     from toprank.selection.models import find_candidate, fit_model
 
     check_output(out, (".toprank",), input_files(data))
-    _check_gap(gap, time)
     find_candidate(model)
     roles = Roles(target, positive, identifier, query, time, weight, None, drop or (), text or ())
     rows = read_labelled(data, sql, roles)
@@ -225,12 +199,16 @@ def fit(
     }
     if calibrate:
         found["held_out_average_precision"] = fitted.staircase_.average_precision()
-    print_json(found) if as_json else _print_fit(found)
-
-
-def _check_gap(gap: float | None, time: str | None) -> None:
-    if gap is not None and time is None:
-        raise ValueError("--gap needs --time: without it there is no order to keep a distance in")
+    if as_json:
+        print_json(found)
+        return
+    say(
+        f"{model} has learnt from {shown(found['rows'])} rows, {shown(found['positives'])} of them "
+        f"positive, with {found['columns']} columns, in {found['seconds']:.1f} s: {out}"
+    )
+    if calibrate:
+        value = found["held_out_average_precision"]
+        say(f"Average precision of its cross-fitted scores: {value:.3f}")
 
 
 def _report_best(comparison: Any, rows: InputTable, **settings: Any) -> dict[str, Any]:
@@ -239,70 +217,32 @@ def _report_best(comparison: Any, rows: InputTable, **settings: Any) -> dict[str
 
     held_out = comparison.scores["row"].to_numpy()
     best, pooled = comparison.recommended.model, comparison.pooled_scores()
-
-    def part(values: Any) -> Any:
-        return None if values is None else values[held_out]
-
+    known = {"time": rows.time, "value": rows.value, "sample_weight": rows.weight}
     return evaluate(
-        comparison.scores["label"].to_numpy(),
-        pooled[best],
-        model=best,
-        scores_by_model=pooled,
-        comparison=comparison.as_dict(),
-        ids=rows.row_names()[held_out],
-        time=part(rows.time),
-        value=part(rows.value),
-        sample_weight=part(rows.weight),
+        comparison.scores["label"].to_numpy(), pooled[best], model=best, scores_by_model=pooled,
+        comparison=comparison.as_dict(), ids=rows.row_names()[held_out],
+        **{name: column[held_out] for name, column in known.items() if column is not None},
         **settings,
-    )
+    )  # fmt: skip
 
 
 def print_comparison(comparison: Any) -> None:
     """Print the leaderboard, the differences, what was left out, and the recommendation."""
-    board = comparison.leaderboard()
-    lines = [
-        [
-            row["model"],
-            *(with_interval(row[m], row[f"{m}_low"], row[f"{m}_high"]) for m in TITLES),
-            f"{row['seconds']:.1f}",
-        ]
-        for _, row in board.iterrows()
-    ]
-    splits = SPLITS[comparison.kind][comparison.n_splits > 1]
-    say(
-        f"{len(board)} models on {comparison.n_splits} {splits}; intervals at {comparison.level:.0%}"
-    )
+    lines = []
+    for row in records(comparison.leaderboard()):
+        figures = [with_interval(row[m], row[f"{m}_low"], row[f"{m}_high"]) for m in TITLES]
+        lines.append([row["model"], *figures, f"{row['seconds']:.1f}"])
+    splits = f"{comparison.n_splits} {SPLITS[comparison.kind][comparison.n_splits > 1]}"
+    say(f"{len(lines)} models on {splits}; intervals at {comparison.level:.0%}")
     print_table(["model", *TITLES.values(), "seconds"], lines, right_from=1)
-    _print_differences(comparison)
+    lines = []
+    for row in records(comparison.differences().drop_duplicates(["model", "other"])):
+        gain = f"{row['difference']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f})"
+        lines.append([row["model"], row["other"], gain, row["verdict"]])
+    if lines:
+        print_table(["model", "against", "difference of AP", "verdict"], lines)
     for name, reason in {**comparison.failures, **comparison.left_out}.items():
         warn(f"{name} was left out: {reason}")
     for text in comparison.notes:
         note(text)
     say(str(comparison.recommended))
-
-
-def _print_differences(comparison: Any) -> None:
-    """Print the paired differences of average precision to the best model and to the yardstick."""
-    table = comparison.differences()
-    lines = [
-        [
-            row["model"],
-            row["other"],
-            f"{row['difference']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f})",
-            row["verdict"],
-        ]
-        for _, row in table.drop_duplicates(["model", "other"]).iterrows()
-    ]
-    if lines:
-        print_table(["model", "against", "difference of AP", "verdict"], lines)
-
-
-def _print_fit(found: dict[str, Any]) -> None:
-    say(
-        f"{found['model']} has learnt from {shown(found['rows'])} rows, {shown(found['positives'])} "
-        f"of them positive, with {found['columns']} columns, in {found['seconds']:.1f} s: "
-        f"{found['file']}"
-    )
-    if "held_out_average_precision" in found:
-        value = found["held_out_average_precision"]
-        say(f"Average precision of its cross-fitted scores: {value:.3f}")

@@ -212,7 +212,15 @@ class PublicMetric(Protocol):
     core: Callable[..., Any]
     entry: Metric
 
-    def __call__(self, y_true: Any, scores: Any, **options: Any) -> Any: ...
+    def __call__(
+        self,
+        y_true: Any,
+        scores: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        **parameters: Any,
+    ) -> Any: ...
 
 
 def list_metric(

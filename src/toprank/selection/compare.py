@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from toprank.docstrings import fill_docstring
-from toprank.folds import Split, Splits, make_splits
+from toprank.folds import (
+    Split,
+    Splits,
+    fit_arguments,
+    fit_takes,
+    make_indexable,
+    make_splits,
+    positive_rows,
+    take_rows,
+)
 from toprank.metrics import METRICS
-from toprank.metrics.bootstrap import Job, ListSample, affordable_resamples
+from toprank.metrics.bootstrap import ListSample, affordable_resamples
 from toprank.metrics.intervals import check_level, check_resamples
 from toprank.progress import progress
+from toprank.registry import ESTIMATORS
 from toprank.selection.comparison import METRIC_NAMES, ModelComparison
-from toprank.selection.models import DEFAULT_MODELS, YARDSTICK, make_model
-from toprank.selection.runs import ComparisonData, Runs, run_splits
-from toprank.validation import BinaryRows, check_length, check_range
+from toprank.selection.models import DEFAULT_MODELS, MODELS, YARDSTICK, make_model, training_rows
+from toprank.validation import (
+    BinaryRows,
+    check_gap,
+    check_groups,
+    check_length,
+    check_lengths,
+    check_range,
+    check_time,
+    check_weight,
+)
 
-__all__ = ["Evaluator", "HeldOutRows", "compare_models"]
+__all__ = ["ComparisonData", "Evaluator", "Runs", "compare_models"]
 
 RESERVED_NAMES = ("row", "fold", "label")  # columns of the table of scores
 ENOUGH_SPLITS = 3  # below, a t interval says nothing
@@ -143,10 +167,7 @@ def compare_models(
     )  # fmt: skip
     ordered = splits[::-1] if splits.kind == "time" else list(splits)
     with progress(len(ordered) * len(candidates), "comparing models", verbose > 0) as advance:
-        runs = run_splits(
-            candidates, data, ordered, time_budget=time_budget, random_state=random_state,
-            advance=advance,
-        )  # fmt: skip
+        runs = Runs(candidates, data, random_state, advance).run(ordered, time_budget)
     return _summarise(runs, data, splits, evaluator)
 
 
@@ -154,19 +175,13 @@ def _candidates(
     models: Iterable[str] | Mapping[str, Any] | None, random_state: int, n_jobs: int | None
 ) -> dict[str, Any]:
     """Return unfitted estimators by name, the yardstick first."""
-    given: Mapping[str, Any]
-    if models is None:
-        given = dict.fromkeys(DEFAULT_MODELS)
-    elif isinstance(models, Mapping):
-        given = models
-    else:
-        given = dict.fromkeys([models] if isinstance(models, str) else models)
+    if models is None or isinstance(models, str):
+        models = DEFAULT_MODELS if models is None else [models]
+    given = models if isinstance(models, Mapping) else dict.fromkeys(models)
     chosen = {}
     for name, model in {YARDSTICK: None, **given}.items():
         if name in RESERVED_NAMES:
-            raise ValueError(
-                f"a model cannot be called {name!r}: the table of scores has that column"
-            )
+            raise ValueError(f"a model cannot be called {name!r}: the scores have that column")
         if model is None:
             model = make_model(name, random_state, n_jobs)
         elif not hasattr(model, "fit") or not hasattr(type(model), "decision_function"):
@@ -179,13 +194,15 @@ def _summarise(
     runs: Runs, data: ComparisonData, splits: Splits, evaluator: Evaluator
 ) -> ModelComparison:
     """Measure the models that were run on every complete split."""
-    names = runs.complete_models()
-    tests = [HeldOutRows.of(data, split) for split in runs.splits]
+    names = [name for name in runs.models if name not in {**runs.failures, **runs.left_out}]
+    if not names:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in runs.failures.items())
+        raise ValueError(f"every model failed ({reasons})")
+    known = replace(data, X=None)  # the columns that metrics need
+    tests = [known.take(split.test) for split in runs.splits]
     k = evaluator.k
     if k is not None and any(k > len(test.positive) for test in tests):
-        runs.note(
-            f"k = {k:g} is more than the rows of some test parts, where all rows are the list"
-        )
+        runs.note(f"k = {k:g} is more than the rows of some test parts: all of them are the list")
     use_bootstrap = splits.kind == "time" or len(runs.splits) < ENOUGH_SPLITS
     return ModelComparison(
         models=tuple(names),
@@ -193,7 +210,12 @@ def _summarise(
         kind=splits.kind,
         method="bootstrap" if use_bootstrap else "corrected_t",
         level=evaluator.level,
-        values=evaluator.values(tests, runs, names),
+        values=np.array(
+            [
+                [evaluator.metrics(test, scores[name]) for name in names]
+                for test, scores in zip(tests, runs.scores, strict=True)
+            ]
+        ),
         resampled=evaluator.resampled_means(tests, runs, names) if use_bootstrap else None,
         seconds=np.array([[seconds[name] for name in names] for seconds in runs.seconds]),
         splits=tuple(_describe_split(data, split) for split in runs.splits),
@@ -207,14 +229,12 @@ def _summarise(
 
 
 def _describe_split(data: ComparisonData, split: Split) -> dict[str, int]:
-    return {
-        "repeat": split.repeat,
-        "fold": split.fold,
-        "n_train": len(split.train),
-        "n_test": len(split.test),
-        "train_positives": int(data.positive[split.train].sum()),
-        "test_positives": int(data.positive[split.test].sum()),
+    parts = {"train": split.train, "test": split.test}
+    sizes = {f"n_{name}": len(rows) for name, rows in parts.items()}
+    positives = {
+        f"{name}_positives": int(data.positive[rows].sum()) for name, rows in parts.items()
     }
+    return {"repeat": split.repeat, "fold": split.fold, **sizes, **positives}
 
 
 def _score_table(runs: Runs, data: ComparisonData, names: list[str]) -> pd.DataFrame:
@@ -228,28 +248,69 @@ def _score_table(runs: Runs, data: ComparisonData, names: list[str]) -> pd.DataF
     return pd.concat(parts).sort_values("row", kind="stable", ignore_index=True)
 
 
-# -- metrics on test rows --------------------------------------------------------------------------
+# -- rows ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutRows:
-    """The test rows of one split: labels, and weights, queries and groups where there are any.
+class ComparisonData:
+    """Everything that is known of each row, checked."""
 
-    With queries every metric is the mean over the queries that have both classes. Resamples draw
-    whole queries, else whole groups, else rows within each class.
-    """
-
+    X: Any
     positive: np.ndarray
     weight: np.ndarray | None = None
     qid: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    groups: np.ndarray | None = None  # the queries, if there are no groups of their own
+    time: np.ndarray | None = None
+    gap: Any = None  # in the units of `time`
+    kept: np.ndarray | None = None  # positions of the rows among all that were given
 
     @classmethod
-    def of(cls, data: ComparisonData, split: Split) -> HeldOutRows:
-        """Take the test rows of a split."""
-        groups = data.groups if data.qid is None else None
-        columns = (data.positive, data.weight, data.qid, groups)
-        return cls(*(None if column is None else column[split.test] for column in columns))  # type: ignore[arg-type]
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        qid: Any = None,
+        time: Any = None,
+        gap: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+    ) -> ComparisonData:
+        """Check the arguments of `compare_models` and leave out rows of weight 0."""
+        table, positive = make_indexable(X), positive_rows(y)
+        n_rows = len(positive)
+        if table.shape[0] != n_rows:
+            raise ValueError(f"X has {table.shape[0]} rows but y has {n_rows} labels")
+        if pos_label is not None:
+            positive = np.asarray(y) == pos_label
+            if not positive.any():
+                raise ValueError(f"pos_label {pos_label!r} is not among the labels")
+        check_lengths(y=positive, sample_weight=sample_weight)
+        kept = check_weight(sample_weight, n_rows)[1]
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        queries = None if qid is None else check_groups(qid, n_rows, "qid")
+        codes = queries if groups is None else check_groups(groups, n_rows)
+        if codes is not None and queries is not None:
+            pairs = np.unique(np.column_stack([codes, queries]), axis=0)
+            if len(pairs) > len(np.unique(queries)):
+                raise ValueError("a query has rows in several groups; then it cannot be kept whole")
+        times = None if time is None else check_time(time, n_rows)
+        distance = gap if times is None else check_gap(gap, times)
+        data = cls(table, positive, weight, queries, codes, times, distance)
+        return data if kept is None else data.take(np.flatnonzero(kept))
+
+    @property
+    def positions(self) -> np.ndarray:
+        return np.arange(len(self.positive)) if self.kept is None else self.kept
+
+    def take(self, rows: np.ndarray) -> ComparisonData:
+        """Return these rows and no others."""
+        names = ("positive", "weight", "qid", "groups", "time")
+        columns = {name: getattr(self, name) for name in names}
+        taken = {name: column[rows] for name, column in columns.items() if column is not None}
+        X = None if self.X is None else take_rows(self.X, rows)
+        return replace(self, X=X, kept=self.positions[rows], **taken)
 
     def lists(self) -> list[np.ndarray]:
         """Return the positions of the rows of each list that holds both classes."""
@@ -265,26 +326,166 @@ class HeldOutRows:
         return ListSample(BinaryRows(self.positive[rows], scores[rows], weight))
 
 
+# -- runs -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Runs:
+    """Runs of models on splits, and their results: those of the complete splits, in the order they were run.
+
+    A split is complete when every model that has not failed was run on it.
+    """
+
+    models: Mapping[str, Any]
+    data: ComparisonData
+    random_state: int = 0
+    advance: Callable[..., None] = lambda **_: None
+    clock: Callable[[], float] = time.perf_counter
+    splits: list[Split] = field(default_factory=list)
+    scores: list[dict[str, np.ndarray]] = field(default_factory=list)  # of the test rows
+    seconds: list[dict[str, float]] = field(default_factory=list)  # to fit and score
+    n_rows: list[dict[str, int]] = field(default_factory=list)  # trained on
+    failures: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def run(self, splits: Sequence[Split], time_budget: float | None) -> Runs:
+        """Run all models on a split before the next split begins.
+
+        A further split begins only if the budget, judged by the slowest split so far, has room for it. In
+        the first split models for which no time is left are left out altogether, so that there is at
+        least one complete split. Ctrl-C ends the runs; before the first complete split it is raised.
+        """
+        begin, slowest = self.clock(), 0.0
+        with _watch_interrupts() as interrupted:
+            for number, split in enumerate(splits):
+                start = self.clock()
+                left = np.inf if time_budget is None else time_budget - (start - begin)
+                if number and left < slowest:
+                    break
+                try:
+                    self._run_split(split, left, interrupted)
+                except KeyboardInterrupt:
+                    if not self.splits:
+                        raise
+                    self.note(
+                        f"interrupted: {len(self.splits)} of {len(splits)} splits are complete"
+                    )
+                    return self
+                slowest = max(slowest, self.clock() - start)
+                if len(self.failures) + len(self.left_out) == len(self.models):
+                    break
+        if len(self.splits) < len(splits) and time_budget is not None:
+            self.note(
+                f"the time budget of {time_budget:g} seconds was enough for {len(self.splits)} of "
+                f"{len(splits)} splits"
+            )
+        return self
+
+    def _run_split(self, split: Split, left: float, interrupted: threading.Event) -> None:
+        """Run all models on one split; nothing is kept of a split that is not complete."""
+        start, first = self.clock(), not self.splits
+        scores: dict[str, np.ndarray] = {}
+        seconds: dict[str, float] = {}
+        n_rows: dict[str, int] = {}
+        for name in self.models:
+            if name in self.failures or name in self.left_out:
+                continue
+            if self.clock() - start > left and (scores or not first):
+                if not first:
+                    return
+                self.left_out[name] = "the time budget was used up in the first split"
+                continue
+            began = self.clock()
+            try:
+                scores[name], n_rows[name] = self._fit_and_score(name, split)
+            except Exception as error:  # a model that fails is reported, the others go on
+                self.failures[name] = f"{type(error).__name__}: {_first_line(str(error))}"
+            if interrupted.is_set():  # some models end early on Ctrl-C instead of raising
+                raise KeyboardInterrupt
+            seconds[name] = self.clock() - began
+            self.advance(model=name)
+        if scores:
+            self.splits.append(split)
+            self.scores.append(scores)
+            self.seconds.append(seconds)
+            self.n_rows.append(n_rows)
+
+    def _fit_and_score(self, name: str, split: Split) -> tuple[np.ndarray, int]:
+        """Return the scores of the test rows by a fresh copy of a model, and its number of training rows."""
+        data, train = self.data, split.train
+        if name in MODELS or name in ESTIMATORS:
+            sample = training_rows(name, data.positive[train], self.random_state)
+            if sample is not None:
+                train = train[sample]
+                self.note(
+                    f"{name} learns from all positives and a sample of the other training rows: it "
+                    "does not scale to all of them"
+                )
+        model = clone(self.models[name])
+        if data.weight is not None and not fit_takes(model, "sample_weight"):
+            self.note(f"{name} takes no sample weights: it was trained without them")
+        arguments = fit_arguments(
+            model, rows=train, skip_unknown=True, sample_weight=data.weight, qid=data.qid,
+            groups=data.groups, time=data.time, gap=data.gap,
+        )  # fmt: skip
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(take_rows(data.X, train), data.positive[train].astype(np.int64), **arguments)
+            scores = model.decision_function(take_rows(data.X, split.test))
+        for warning in caught:
+            self.note(f"{name} warned: {_first_line(str(warning.message))}")
+        scores = np.asarray(scores, dtype=np.float64)
+        if scores.shape != (len(split.test),) or not np.isfinite(scores).all():
+            raise ValueError("it gave scores that are not one finite number for each row")
+        return scores, len(train)
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0][:300] if lines else "no reason given"
+
+
+@contextmanager
+def _watch_interrupts() -> Iterator[threading.Event]:
+    """Record Ctrl-C even where a model catches it to keep what it has learnt so far."""
+    interrupted = threading.Event()
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield interrupted
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        interrupted.set()
+        previous(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+# -- metrics on test rows --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """How models are measured: the metrics of `METRIC_NAMES` and their resamples.
 
-    Attributes
-    ----------
-    k : float or None
-        List length of `precision_at_k`; by default the number of positives.
-    fpr : tuple
-        Range of `partial_auc`.
-    level : float
-        Confidence level.
-    n_resamples, random_state, n_jobs : int
-        Of the bootstrap.
+    With queries every metric is the mean over the queries that have both classes. Resamples draw
+    whole queries, else whole groups, else rows within each class.
     """
 
-    k: float | None = None
-    fpr: tuple[float, float] = (0.0, 0.05)
+    k: float | None = None  # list length of `precision_at_k`; by default the number of positives
+    fpr: tuple[float, float] = (0.0, 0.05)  # range of `partial_auc`
     level: float = 0.95
-    n_resamples: int = 1000
+    n_resamples: int = 1000  # of the bootstrap
     random_state: int = 0
     n_jobs: int | None = 1
 
@@ -295,16 +496,9 @@ class Evaluator:
         if self.k is not None:
             check_length(self.k)
 
-    def values(self, tests: list[HeldOutRows], runs: Runs, names: list[str]) -> np.ndarray:
-        """Return the metrics by split, model and metric."""
-        return np.array(
-            [
-                [self.metrics(test, scores[name]) for name in names]
-                for test, scores in zip(tests, runs.scores, strict=True)
-            ]
-        )
-
-    def resampled_means(self, tests: list[HeldOutRows], runs: Runs, names: list[str]) -> np.ndarray:
+    def resampled_means(
+        self, tests: list[ComparisonData], runs: Runs, names: list[str]
+    ) -> np.ndarray:
         """Return means over the splits of the metrics on resamples that all models share."""
         count = affordable_resamples(self.n_resamples, sum(len(test.positive) for test in tests))
         return np.mean(
@@ -318,12 +512,12 @@ class Evaluator:
             axis=0,
         )
 
-    def metrics(self, test: HeldOutRows, scores: np.ndarray) -> np.ndarray:
+    def metrics(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
         """Return one value for each of `METRIC_NAMES`."""
         return self._metrics_by_list(test, scores).mean(axis=0)
 
     def resample(
-        self, test: HeldOutRows, scores: np.ndarray, n_resamples: int, seed: int
+        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
     ) -> np.ndarray:
         """Return the metrics (rows) on each resample (columns); a seed draws the same rows again."""
         if test.qid is not None:
@@ -335,7 +529,7 @@ class Evaluator:
         sample = test.sample(scores, np.arange(len(scores)))
         return sample.distribution(self._jobs(sample.rows), n_resamples, seed, self.n_jobs)
 
-    def _metrics_by_list(self, test: HeldOutRows, scores: np.ndarray) -> np.ndarray:
+    def _metrics_by_list(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
         """Return the metrics of each list that holds both classes, in rows."""
         samples = [test.sample(scores, rows) for rows in test.lists()]
         if not samples:
@@ -343,46 +537,33 @@ class Evaluator:
         return np.array([[s.value(job) for job in self._jobs(s.rows)] for s in samples])
 
     def _resample_groups(
-        self, test: HeldOutRows, scores: np.ndarray, n_resamples: int, seed: int
+        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
     ) -> np.ndarray:
         """Draw whole groups; a draw that lacks a class is drawn again."""
-        assert test.groups is not None
-        codes = np.unique(test.groups, return_inverse=True)[1]
+        groups, codes = np.unique(np.asarray(test.groups), return_inverse=True)
         weight = np.ones(len(scores)) if test.weight is None else test.weight
         generator = np.random.default_rng(seed)
-        values = np.empty((n_resamples, len(METRIC_NAMES)))
-        for resample in range(n_resamples):
-            counts = _draw_groups(generator, codes, test.positive)[codes]
-            rows = np.flatnonzero(counts)
+        values = []
+        for _ in range(n_resamples):
+            for _ in range(1000):
+                drawn = generator.integers(len(groups), size=len(groups))
+                counts = np.bincount(drawn, minlength=len(groups))[codes]
+                rows = np.flatnonzero(counts)
+                if 0 < test.positive[rows].sum() < len(rows):
+                    break
+            else:
+                rows, counts = np.arange(len(codes)), np.ones_like(codes)
             part = BinaryRows(test.positive[rows], scores[rows], weight[rows] * counts[rows])
             sample = ListSample(part)
-            values[resample] = [sample.value(job) for job in self._jobs(part)]
-        return values.T
+            values.append([sample.value(job) for job in self._jobs(part)])
+        return np.transpose(values)
 
-    def _jobs(self, rows: BinaryRows) -> list[Job]:
+    def _jobs(self, rows: BinaryRows) -> list[Any]:
         """Return the metrics with their parameters for a list of so many rows (or so much weight)."""
         size = float(len(rows.positive)) if rows.weight is None else float(rows.weight.sum())
-        parameters: dict[str, dict[str, Any]] = {
+        given: dict[str, dict[str, Any]] = {
             "precision_at_k": {"k": None if self.k is None else min(self.k, size)},
             "partial_auc": {"fpr": self.fpr},
         }
-        jobs = []
-        for name in METRIC_NAMES:
-            core = METRICS[name].list_core
-            assert core is not None
-            jobs.append((core, METRICS[name].parameters(parameters.get(name, {}))))
-        return jobs
-
-
-def _draw_groups(
-    generator: np.random.Generator, codes: np.ndarray, positive: np.ndarray
-) -> np.ndarray:
-    """Return how often each group is drawn."""
-    n_groups = int(codes.max()) + 1
-    with_positive = np.bincount(codes[positive], minlength=n_groups) > 0
-    with_negative = np.bincount(codes[~positive], minlength=n_groups) > 0
-    for _ in range(1000):
-        counts = np.bincount(generator.integers(n_groups, size=n_groups), minlength=n_groups)
-        if counts[with_positive].any() and counts[with_negative].any():
-            return counts
-    return np.ones(n_groups, dtype=np.int64)
+        metrics = {name: METRICS[name] for name in METRIC_NAMES}
+        return [(m.list_core, m.parameters(given.get(name, {}))) for name, m in metrics.items()]

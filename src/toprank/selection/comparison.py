@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,7 @@ Estimate = tuple[float, float, float, float]  # value, low, high, p-value of zer
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model to use and why.
-
-    Attributes
-    ----------
-    model : str
-    sentence : str
-        The reason; what `str` gives.
-    """
+    """The model to use, and a sentence that says why; `str` gives the sentence."""
 
     model: str
     sentence: str
@@ -170,11 +163,26 @@ class ModelComparison:
     @property
     def recommended(self) -> Recommendation:
         """The model with the highest average precision, and how sure that is, in a sentence."""
-        best = self.best
+        best, table = self.best, self.differences()
         value, low, high, _ = self._estimate(MAIN_METRIC, best)
         bounds = f"{value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"
-        start = f"{best} has the highest average precision, {bounds}"
-        return Recommendation(best, f"{start}{self._against_yardstick(best)}{self._as_good(best)}.")
+        sentence = f"{best} has the highest average precision, {bounds}"
+        if self.yardstick is None:
+            sentence += "; there is no yardstick to compare it with, since that failed"
+        elif best == self.yardstick:
+            sentence += "; no other model does better than this tuned logistic booster"
+        else:
+            of_best = (table["reference"] == "yardstick") & (table["model"] == best)
+            row = table[of_best].iloc[0]
+            gain = f"({row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}])"
+            better = ", better than the tuned logistic booster by more than chance explains"
+            level = ", but cannot be told from the tuned logistic booster"
+            sentence += f"{better if row['verdict'] == 'better' else level} {gain}"
+        as_good = (table["reference"] == "best") & (table["verdict"] == "cannot tell")
+        others = [model for model in table["model"][as_good] if model != self.yardstick]
+        if others:
+            sentence += f"; {join_names(others)} may be as good"
+        return Recommendation(best, f"{sentence}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the scores as JSON data (None where there is no number).
@@ -187,29 +195,22 @@ class ModelComparison:
             `values` (by model and metric, one for each split), `failures`, `left_out`, `notes`,
             `recommended` (`model` and `sentence`).
         """
-        advice = self.recommended
+        plain = ("models", "yardstick", "kind", "method", "level", "metrics", "parameters",
+                 "n_splits", "splits")  # fmt: skip
         values = {
             model: {metric: self.values[:, i, j].tolist() for j, metric in enumerate(METRIC_NAMES)}
             for i, model in enumerate(self.models)
         }
         return to_jsonable(
             {
-                "models": list(self.models),
-                "yardstick": self.yardstick,
-                "kind": self.kind,
-                "method": self.method,
-                "level": self.level,
-                "metrics": list(METRIC_NAMES),
-                "parameters": dict(self.parameters),
-                "n_splits": self.n_splits,
-                "splits": [dict(split) for split in self.splits],
-                "leaderboard": self.leaderboard().to_dict("records"),
-                "differences": {m: self.differences(m).to_dict("records") for m in METRIC_NAMES},
+                **{name: getattr(self, name) for name in plain},
+                "leaderboard": self.leaderboard(),
+                "differences": {metric: self.differences(metric) for metric in METRIC_NAMES},
                 "values": values,
-                "failures": dict(self.failures),
-                "left_out": dict(self.left_out),
-                "notes": list(self.notes),
-                "recommended": {"model": advice.model, "sentence": advice.sentence},
+                "failures": self.failures,
+                "left_out": self.left_out,
+                "notes": self.notes,
+                "recommended": asdict(self.recommended),
             }
         )
 
@@ -234,38 +235,11 @@ class ModelComparison:
 
     def _estimate(self, metric: str, model: str, other: str | None = None) -> Estimate:
         """Return the mean of a metric, or of its paired difference to another model, with its interval."""
-        j, i = self._index(metric), self.models.index(model)
-        values = self.values[:, i, j]
-        resampled = None if self.resampled is None else self.resampled[i, j]
-        if other is not None:
-            k = self.models.index(other)
-            values = values - self.values[:, k, j]
-            if self.resampled is not None:
-                resampled = self.resampled[i, j] - self.resampled[k, j]
-        if resampled is not None:
+        i, j = self.models.index(model), self._index(metric)
+        k = None if other is None else self.models.index(other)
+        values = self.values[:, i, j] - (0.0 if k is None else self.values[:, k, j])
+        if self.resampled is not None:
+            resampled = self.resampled[i, j] - (0.0 if k is None else self.resampled[k, j])
             return bootstrap_interval(float(values.mean()), resampled, self.level)
         shares = [split["n_test"] / split["n_train"] for split in self.splits]
         return corrected_interval(values, float(np.mean(shares)), self.level)
-
-    def _against_yardstick(self, best: str) -> str:
-        """Say how the best compares with the tuned logistic booster."""
-        if self.yardstick is None:
-            return "; there is no yardstick to compare it with, since that failed"
-        table = self.differences()
-        table = table[table["reference"] == "yardstick"]
-        if best == self.yardstick:
-            return "; no other model does better than this tuned logistic booster"
-        row = table[table["model"] == best].iloc[0]
-        gain = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
-        if row["verdict"] == "better":
-            return f", better than the tuned logistic booster by more than chance explains ({gain})"
-        return f", but cannot be told from the tuned logistic booster ({gain})"
-
-    def _as_good(self, best: str) -> str:
-        """Say which other models may be as good."""
-        table = self.differences()
-        level = table[(table["reference"] == "best") & (table["verdict"] == "cannot tell")]
-        others = [model for model in level["model"] if model != self.yardstick]
-        if not others:
-            return ""
-        return f"; {join_names(others)} may be as good"

@@ -42,7 +42,6 @@ __all__ = ["CalibratedRanker", "ProbabilityMap", "probability_bounds", "top_cali
 METHODS = ("auto", "isotonic", "sigmoid")
 ENOUGH_FOR_ISOTONIC = 100  # rows of the rarer class
 SMALLEST_WINDOW = 4
-NO_KNOTS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ class ProbabilityMap:
     method: str
     slope: float = 0.0
     intercept: float = 0.0
-    knots: np.ndarray = field(default_factory=lambda: NO_KNOTS)
-    values: np.ndarray = field(default_factory=lambda: NO_KNOTS)
+    knots: np.ndarray = field(default_factory=lambda: np.empty(0))
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __call__(self, scores: Any) -> np.ndarray:
         scores = np.asarray(scores, dtype=np.float64)
@@ -92,25 +91,19 @@ class ProbabilityMap:
 def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
     """Fit an isotonic regression with half a row of the other class at each end.
 
-    Isotonic regression gives probability 1 to the run of positives at the top of the list, and 0 to the
-    negatives that end it. Half a negative added at the very top and half a positive at the very bottom turn
-    a run of k into k / (k + 1/2). (The predictors of Vovk and Petej 2014, Venn-Abers predictors, UAI, add a
-    whole row; at the top that is as far below the truth as no row is above it.)
+    It would give probability 1 to the k positives at the top of the list; with half a negative above them it
+    is k / (k + 1/2). (Venn-Abers predictors, Vovk and Petej 2014, UAI, add a whole row; at the top that is as
+    far below the truth as no row is above it.)
     """
     positives, negatives = counts.step_counts()
     weight = positives + negatives
-    scores = (counts.tops + counts.bottoms) / 2
     half_row = 0.5 * counts.flagged_squares[-1] / counts.total  # of mean weight
-    scores = np.concatenate([scores, [counts.tops[0], counts.bottoms[-1]]])
-    share = np.concatenate([positives / weight, [0.0, 1.0]])
-    weight = np.concatenate([weight, [half_row, half_row]])
+    scores = np.append((counts.tops + counts.bottoms) / 2, [counts.tops[0], counts.bottoms[-1]])
+    share = np.append(positives / weight, [0.0, 1.0])
     model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    model.fit(scores, share, sample_weight=weight)
-    return ProbabilityMap(
-        "isotonic",
-        knots=np.asarray(model.X_thresholds_, dtype=np.float64),
-        values=np.asarray(model.y_thresholds_, dtype=np.float64),
-    )
+    model.fit(scores, share, sample_weight=np.append(weight, [half_row, half_row]))
+    curve = (np.asarray(v, dtype=np.float64) for v in (model.X_thresholds_, model.y_thresholds_))
+    return ProbabilityMap("isotonic", 0.0, 0.0, *curve)
 
 
 def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
@@ -138,9 +131,7 @@ def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
     slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
     if not slope > 0:
         return constant
-    return ProbabilityMap(
-        "sigmoid", slope=slope / spread, intercept=intercept - slope * centre / spread
-    )
+    return ProbabilityMap("sigmoid", slope / spread, intercept - slope * centre / spread)
 
 
 def probability_bounds(
@@ -292,12 +283,7 @@ class CalibratedRanker(BaseRanker):
             inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
             final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
         )  # fmt: skip
-        self._calibrate(positive, scores, sample_weight)
-        return self
-
-    def _calibrate(self, positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> None:
-        """Learn probabilities from the rows that were held out."""
-        known = ~np.isnan(scores)
+        known = ~np.isnan(scores)  # the rows that were held out
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[known]
         if not 0 < positive[known].sum() < known.sum():
             raise ValueError("the rows that cv holds out are of one class; probabilities need both")
@@ -305,6 +291,7 @@ class CalibratedRanker(BaseRanker):
         self.calibration_ = ProbabilityMap.learn(counts, self.method)
         self.staircase_ = counts.thin()
         self.offset_ = 0.0  # the ranker has subtracted its own
+        return self
 
     def _unfitted(self) -> Any:
         return registered("GradientBoostingRanker")() if self.estimator is None else self.estimator
@@ -313,10 +300,7 @@ class CalibratedRanker(BaseRanker):
         """Copy what scikit-learn asks about the input from the ranker inside."""
         classes = getattr(self.estimator_, "classes_", None)
         if classes is None or len(classes) != 2:
-            raise ValueError(
-                f"{type(self.estimator_).__name__} is no binary classifier; a ranker of two classes "
-                "is needed"
-            )
+            raise ValueError(f"{type(self.estimator_).__name__} is no ranker of two classes")
         self.classes_ = np.asarray(classes)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # a refit may have other columns
@@ -420,7 +404,7 @@ class CalibratedRanker(BaseRanker):
         """
         check_is_fitted(self)
         targets = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost}
-        return cut_counts(self.staircase_, **targets, **options)
+        return cut_counts(self.staircase_, targets, **options)
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "explain"))
     def explain(self, X: Any) -> pd.DataFrame:

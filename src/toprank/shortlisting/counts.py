@@ -1,8 +1,4 @@
-"""Out-of-fold scores as counts above every threshold, and exact bounds of shares.
-
-Counts may be fractions: with weights, a class of total weight W and total squared weight S says as much as
-W^2 / S rows (Kish 1965, Survey Sampling), which is the number of rows when all weights are equal.
-"""
+"""Out-of-fold scores as counts above every threshold, and exact bounds of shares."""
 
 from __future__ import annotations
 
@@ -15,14 +11,9 @@ from scipy.special import betainc, betaincinv
 from toprank.ranking import RankedList
 
 __all__ = [
-    "OutOfFoldCounts",
-    "effective_rows",
-    "lower_share",
-    "probability_at_least",
-    "probability_at_most",
-    "share_interval",
-    "upper_share",
-]
+    "OutOfFoldCounts", "effective_rows", "lower_share", "probability_at_least",
+    "probability_at_most", "share_interval", "upper_share",
+]  # fmt: skip
 
 MAX_STEPS = 10_000
 
@@ -66,18 +57,11 @@ class OutOfFoldCounts:
     ) -> OutOfFoldCounts:
         """Rank labelled scores (weights above 0); equal scores share a step."""
         scores = np.ascontiguousarray(scores, dtype=np.float64)
-        ranked = RankedList.of(positive, scores, weight)
-        squares = ranked
+        ranked = squares = RankedList.of(positive, scores, weight)
         if weight is not None:
             squares = RankedList.of(positive, scores, np.asarray(weight, dtype=np.float64) ** 2)
-        return cls(
-            ranked.scores,
-            ranked.scores.copy(),
-            ranked.positives,
-            ranked.negatives,
-            squares.positives.copy(),
-            squares.negatives.copy(),
-        )
+        sums = (ranked.positives, ranked.negatives, squares.positives, squares.negatives)
+        return cls(ranked.scores, ranked.scores.copy(), *(values.copy() for values in sums))
 
     def thin(self, max_steps: int = MAX_STEPS) -> OutOfFoldCounts:
         """Return at most so many steps: the upper half stays as it is, the others are joined evenly.
@@ -95,14 +79,9 @@ class OutOfFoldCounts:
         joined = np.linspace(exact - 1, self.n_steps - 1, max_steps - exact + 1)[1:]
         ends = np.concatenate([np.arange(exact), np.round(joined).astype(np.int64)])
         starts = np.concatenate([[0], ends[:-1] + 1])
-        return OutOfFoldCounts(
-            self.tops[starts],
-            self.bottoms[ends],
-            self.positives[ends],
-            self.negatives[ends],
-            self.positive_squares[ends],
-            self.negative_squares[ends],
-        )
+        sums = (self.positives, self.negatives, self.positive_squares, self.negative_squares)
+        sums_at_ends = (values[ends] for values in sums)
+        return OutOfFoldCounts(self.tops[starts], self.bottoms[ends], *sums_at_ends)
 
     @property
     def n_steps(self) -> int:
@@ -144,10 +123,8 @@ class OutOfFoldCounts:
 
     def threshold(self, n_flagged_steps: int) -> float:
         """Return the score half-way between these steps and the next; infinite at the ends."""
-        if n_flagged_steps <= 0:
-            return float("inf")
-        if n_flagged_steps >= self.n_steps:
-            return float("-inf")
+        if not 0 < n_flagged_steps < self.n_steps:
+            return float("inf") if n_flagged_steps <= 0 else float("-inf")
         high = float(self.bottoms[n_flagged_steps - 1])
         low = float(self.tops[n_flagged_steps])
         middle = low / 2 + high / 2  # the difference of two huge scores would overflow
@@ -166,21 +143,15 @@ class OutOfFoldCounts:
         >>> OutOfFoldCounts.of(np.array([1, 0, 1]), np.array([3.0, 2.0, 1.0])).average_precision()
         0.8333333333333333
         """
-        from toprank.metrics import average_precision
-
-        positives, negatives = self.step_counts()
-        labels = np.repeat([1, 0], self.n_steps)
-        scores = np.tile(np.arange(self.n_steps, 0, -1.0), 2)
-        return average_precision(
-            labels, scores, sample_weight=np.concatenate([positives, negatives])
-        )
+        precision = self.positives / self.flagged
+        return float(np.sum(self.step_counts()[0] * precision)) / self.total_positives
 
 
 # -- shares ----------------------------------------------------------------------------------------
 
 
 def effective_rows(weight: Any, squares: Any) -> np.ndarray:
-    """Return how many rows of equal weight say as much: W^2 / S; 0 where there is no weight.
+    """Return how many rows of equal weight say as much (Kish 1965): W^2 / S; 0 where there is no weight.
 
     Examples
     --------
@@ -202,19 +173,12 @@ def lower_share(hits: Any, total: Any, error: Any) -> np.ndarray:
     >>> round(float(lower_share(5, 5, 0.05)), 3)
     0.549
     """
-    hits, total, error = np.broadcast_arrays(
-        *(np.asarray(v, dtype=float) for v in (hits, total, error))
-    )
-    some = (hits > 0) & (total > 0)
-    missed = np.maximum(total - hits, 0.0)
-    bound = betaincinv(np.where(some, hits, 1.0), missed + 1.0, error)
-    return np.where(some, bound, 0.0)
+    return _with_hits(betaincinv, hits, total, error, 0.0)
 
 
 def upper_share(hits: Any, total: Any, error: Any) -> np.ndarray:
     """Return the upper bound of a share that is too low with probability at most `error`."""
-    hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
-    return 1.0 - lower_share(np.maximum(total - hits, 0.0), total, error)
+    return 1.0 - lower_share(np.maximum(np.subtract(total, hits), 0.0), total, error)
 
 
 def share_interval(hits: float, total: float, confidence: float) -> tuple[float, float]:
@@ -225,13 +189,17 @@ def share_interval(hits: float, total: float, confidence: float) -> tuple[float,
 
 def probability_at_least(hits: Any, total: Any, share: float) -> np.ndarray:
     """Return the probability of `hits` or more of `total` when each is one with probability `share`."""
-    hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
-    some = hits > 0
-    missed = np.maximum(total - hits, 0.0)
-    return np.where(some, betainc(np.where(some, hits, 1.0), missed + 1.0, share), 1.0)
+    return _with_hits(betainc, hits, total, share, 1.0)
 
 
 def probability_at_most(hits: Any, total: Any, share: float) -> np.ndarray:
     """Return the probability of `hits` or fewer of `total` when each is one with probability `share`."""
+    return probability_at_least(np.maximum(np.subtract(total, hits), 0.0), total, 1.0 - share)
+
+
+def _with_hits(function: Any, hits: Any, total: Any, value: Any, without: float) -> np.ndarray:
+    """Return a function of Beta(hits, total - hits + 1); `without` where there is no hit."""
     hits, total = np.asarray(hits, dtype=float), np.asarray(total, dtype=float)
-    return probability_at_least(np.maximum(total - hits, 0.0), total, 1.0 - share)
+    missed = np.maximum(total - hits, 0.0)
+    found = function(np.where(hits > 0, hits, 1.0), missed + 1.0, value)
+    return np.where(hits > 0, found, without)

@@ -1,21 +1,20 @@
 """Where to cut a ranked list: by budget, false positive rate, precision or cost.
 
-All rules need labelled rows that the model was not trained on: held out, or cross-fitted
-(`cross_fitted_scores`). What they promise holds for new rows from the same source, scored by the same model;
-with scores of the training rows themselves no promise holds.
+Promises hold for new rows from the same source, if the cut is chosen on rows that the model did not learn from.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from toprank.formatting import to_jsonable
+from toprank.formatting import join_names, to_jsonable
 from toprank.shortlisting.counts import (
     OutOfFoldCounts,
     effective_rows,
@@ -27,7 +26,7 @@ from toprank.shortlisting.counts import (
 )
 from toprank.validation import binary_rows, check_share
 
-__all__ = ["Costs", "Cut", "Optimism", "choose_cut", "cut_counts", "optimism"]
+__all__ = ["Costs", "Cut", "choose_cut", "cut_counts", "only_target", "optimism"]
 
 LENGTH_RATIO = 1.1  # between the list lengths that the precision rule tries
 BOOTSTRAP_STEPS = 2_000  # of the counts that are resampled
@@ -91,7 +90,7 @@ class Cut:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the cut as JSON data; what is infinite or NaN becomes None."""
-        return to_jsonable({field.name: getattr(self, field.name) for field in fields(self)})
+        return to_jsonable(asdict(self))
 
 
 def choose_cut(
@@ -178,47 +177,55 @@ def choose_cut(
     rows = binary_rows(y_true, scores, sample_weight, pos_label)
     return cut_counts(
         OutOfFoldCounts.of(rows.positive, rows.scores, rows.weight),
-        budget=budget, fpr=fpr, precision=precision, cost=cost, population=population,
-        confidence=confidence, n_resamples=n_resamples, random_state=random_state,
+        {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost},
+        population=population, confidence=confidence, n_resamples=n_resamples,
+        random_state=random_state,
     )  # fmt: skip
 
 
 def cut_counts(
     counts: OutOfFoldCounts,
+    targets: Mapping[str, Any],
     *,
     population: float | None = None,
     confidence: float = 0.95,
     n_resamples: int = 1000,
     random_state: Any = 0,
-    **targets: Any,
 ) -> Cut:
     """Choose a cut from counts, by exactly one of the `targets` budget, fpr, precision and cost."""
-    given = [name for name, value in targets.items() if value is not None]
-    if len(given) != 1 or given[0] not in RULES:
-        raise ValueError(
-            "give exactly one of budget, fpr, precision and cost to choose the cut by; "
-            f"got {', '.join(given) if given else 'none'}"
-        )
-    (rule,) = given
+    rule = only_target(targets, "to choose the cut by")
     error = 1.0 - _check_inside(confidence, "confidence")
-    size = counts.total if population is None else _check_rows(population, "population")
-    choice = RULES[rule](counts, targets[rule], error, size)
-    figures = _figures(counts, choice.steps, size, confidence) | dict(choice.bounds or {})
+    size = counts.total if population is None else _check_amount(population, "population")
+    steps, guarantee, bounds = RULES[rule](counts, targets[rule], error, size)
+    figures = _figures(counts, steps, size, confidence) | bounds
     if rule == "cost":
-        costs = Costs.of(choice.target)
+        costs = Costs.of(targets[rule])
         found = optimism(counts, costs, n_resamples=n_resamples, random_state=random_state)
-        figures = _corrected(figures, found)
-        figures |= _expected_cost(counts, choice.steps, size, costs, found, error)
+        figures |= _corrected(figures, found)
+        figures |= _expected_cost(counts, steps, size, costs, found, error)
+    wrong = 0.0 if math.isnan(figures["precision"]) else 1.0 - figures["precision"]
     return Cut(
         rule=rule,
-        target=choice.target,
+        target=asdict(costs) if rule == "cost" else float(targets[rule]),
         confidence=float(confidence),
-        reached=choice.reached,
-        threshold=counts.threshold(choice.steps),
+        reached=steps > 0 or rule == "cost",
+        threshold=counts.threshold(steps),
         population=size,
-        guarantee=choice.guarantee,
-        **_with_false_alarms(figures),
+        guarantee=guarantee,
+        false_alarms=figures["n_flagged"] * wrong,
+        false_alarms_low=figures["n_flagged"] * (1.0 - figures["precision_high"]),
+        false_alarms_high=figures["n_flagged"] * (1.0 - figures["precision_low"]),
+        **figures,
     )
+
+
+def only_target(targets: Mapping[str, Any], purpose: str) -> str:
+    """Return the name of the only target that is given."""
+    given = [name for name, value in targets.items() if value is not None]
+    if len(given) != 1:
+        names = join_names(list(targets))
+        raise ValueError(f"give exactly one of {names} {purpose}; got {', '.join(given) or 'none'}")
+    return given[0]
 
 
 # -- what to expect of a cut ----------------------------------------------------------------------
@@ -243,33 +250,31 @@ def _figures(
     figures: dict[str, float] = {}
     certain = steps in (0, counts.n_steps)  # nothing and everything need no estimate
     for name, (share, n) in shares.items():
-        if certain and name != "precision":
-            low, high = share, share
-        else:
+        low = high = share
+        if name == "precision" or not certain:
             low, high = share_interval(0.0 if math.isnan(share) else share * n, n, confidence)
-        figures |= {name: share, f"{name}_low": low, f"{name}_high": high}
-    for name in ("n_flagged", "n_flagged_low", "n_flagged_high"):
-        figures[name] *= size
+        scale = size if name == "n_flagged" else 1.0
+        figures |= {name: share * scale, f"{name}_low": low * scale, f"{name}_high": high * scale}
     return figures
 
 
-def _corrected(figures: dict[str, float], found: Optimism) -> dict[str, float]:
-    """Subtract the mean optimism of the search from the shares."""
-    corrected = dict(figures)
-    for name in ("precision", "recall", "false_positive_rate"):
-        for key in (name, f"{name}_low", f"{name}_high"):
-            corrected[key] = float(np.clip(figures[key] - getattr(found, name), 0.0, 1.0))
-    return corrected
+def _corrected(figures: dict[str, float], found: dict[str, Any]) -> dict[str, float]:
+    """Return the shares less the mean optimism of the search."""
+    return {
+        key: float(np.clip(figures[key] - found[name], 0.0, 1.0))
+        for name in ("precision", "recall", "false_positive_rate")
+        for key in (name, f"{name}_low", f"{name}_high")
+    }
 
 
 def _expected_cost(
-    counts: OutOfFoldCounts, steps: int, size: float, costs: Costs, found: Optimism, error: float
+    counts: OutOfFoldCounts, steps: int, size: float, costs: Costs, found: dict, error: float
 ) -> dict[str, float]:
     """Return the cost of a searched cut, less the optimism of the search, with its interval."""
     scale = size / counts.total
-    apparent = float(_Flagged.of(counts).costs(costs)[0, steps])
-    expected = apparent - found.cost
-    low, high = np.quantile(found.apparent_costs, [error / 2, 1 - error / 2])
+    apparent = float(costs.totals(*_flagged(counts))[steps])
+    expected = apparent - found["cost"]
+    low, high = np.quantile(found["apparent_costs"], [error / 2, 1 - error / 2])
     return {
         "expected_cost": expected * scale,
         "expected_cost_low": float(expected + low - apparent) * scale,
@@ -277,38 +282,19 @@ def _expected_cost(
     }
 
 
-def _with_false_alarms(figures: dict[str, float]) -> dict[str, float]:
-    flagged = figures["n_flagged"]
-    wrong = 0.0 if math.isnan(figures["precision"]) else 1.0 - figures["precision"]
-    return {
-        **figures,
-        "false_alarms": flagged * wrong,
-        "false_alarms_low": flagged * (1.0 - figures["precision_high"]),
-        "false_alarms_high": flagged * (1.0 - figures["precision_low"]),
-    }
-
-
 # -- rules ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a rule decides: the target as read, how many steps, and bounds from its own mathematics."""
-
-    target: Any
-    steps: int
-    guarantee: str
-    reached: bool = True
-    bounds: Mapping[str, float] | None = None
+# A rule decides how many steps to flag, what that promises, and bounds from its own mathematics.
+Choice = tuple[int, str, dict[str, float]]
 
 
 def _cut_by_budget(counts: OutOfFoldCounts, budget: Any, error: float, size: float) -> Choice:
     """Take the longest list within the budget."""
-    wanted = _check_rows(budget, "budget")
+    wanted = _check_amount(budget, "budget")
     if wanted > size:
         raise ValueError(
-            f"the budget of {wanted:g} is larger than the {size:g} rows that it is to be spent on; "
-            "every row would be checked"
+            f"the budget of {wanted:g} is larger than the {size:g} rows that it is to be spent on"
         )
     room = wanted / size * counts.total * (1 + 1e-12)
     steps = int(np.searchsorted(counts.flagged, room, side="right"))
@@ -317,12 +303,12 @@ def _cut_by_budget(counts: OutOfFoldCounts, budget: Any, error: float, size: flo
             f"nothing is flagged: the {counts.flagged[0] * size / counts.total:g} rows at the top "
             f"of the list have equal scores and are more than the budget of {wanted:g}"
         )
-        return Choice(wanted, 0, text, reached=False)
+        return 0, text, {}
     text = (
         f"of {size:g} new rows about {wanted:g} are flagged, as far as they resemble those the cut "
         "was chosen on; to keep to the budget exactly, take the first rows of each list"
     )
-    return Choice(wanted, steps, text)
+    return steps, text, {}
 
 
 def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) -> Choice:
@@ -337,7 +323,7 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
             f"nothing is flagged: {n:g} negatives are too few to promise a false positive rate of "
             f"{_percent(rate)} with {_percent(1 - error)} confidence; {needed} are needed"
         )
-        return Choice(rate, 0, text, reached=False)
+        return 0, text, {}
     steps = int(allowed[-1])
     if steps == 0:
         text = (
@@ -345,10 +331,10 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
             f"at the top of the list, which have equal scores, are too many for a false positive rate "
             f"of {_percent(rate)}"
         )
-        return Choice(rate, 0, text, reached=False)
+        return 0, text, {}
     bound = float(upper_share(share[steps] * n, n, error))
     text = f"with {_percent(1 - error)} confidence at most {_percent(rate)} of new negatives are flagged"
-    return Choice(rate, steps, text, bounds={"false_positive_rate_high": min(bound, rate)})
+    return steps, text, {"false_positive_rate_high": min(bound, rate)}
 
 
 def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, size: float) -> Choice:
@@ -365,7 +351,7 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
             f"{_percent(1 - error)} confidence; the first {counts.flagged[nearest]:g} of "
             f"{counts.total:g} rows come nearest, with {_percent(hits[nearest] / lengths[nearest])} right"
         )
-        return Choice(share, 0, text, reached=False)
+        return 0, text, {}
     last = int(np.flatnonzero(passed)[-1])
     step = int(tried[last])
     bound = float(lower_share(hits[step], lengths[step], allowed[last]))
@@ -373,7 +359,7 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
         f"with {_percent(1 - error)} confidence at least {_percent(share)} of the rows flagged among "
         "new ones are positives"
     )
-    return Choice(share, step + 1, text, bounds={"precision_low": max(bound, share)})
+    return step + 1, text, {"precision_low": max(bound, share)}
 
 
 def tried_lists(lengths: np.ndarray, share: float, error: float) -> np.ndarray:
@@ -410,12 +396,10 @@ def fallback_tests(
 
 def _cut_by_cost(counts: OutOfFoldCounts, cost: Any, error: float, size: float) -> Choice:
     """Take the cheapest list."""
-    costs = Costs.of(cost)
     text = (
-        "no promise: the cut is the cheapest on the rows given, and the figures are corrected for "
-        "having been chosen as such"
+        "no promise: the cheapest cut on the rows given; the figures are corrected for the search"
     )
-    return Choice(asdict(costs), cheapest_cut(counts, costs), text)
+    return int(first_minimum(Costs.of(cost).totals(*_flagged(counts)))), text, {}
 
 
 RULES: dict[str, Callable[[OutOfFoldCounts, Any, float, float], Choice]] = {
@@ -439,33 +423,20 @@ class Costs:
 
     @classmethod
     def of(cls, cost: Any) -> Costs:
-        """Read costs from a pair, a triple or a mapping.
-
-        Examples
-        --------
-        >>> Costs.of((5, 100))
-        Costs(false_alarm=5.0, miss=100.0, gain=0.0)
-        """
-        names = [field.name for field in fields(cls)]
-        if isinstance(cost, Mapping):
-            given = dict(cost)
-        elif np.ndim(cost) == 1 and len(cost) in (2, 3):
+        """Read costs from a pair, a triple or a mapping."""
+        names = ["false_alarm", "miss", "gain"]
+        given = cost
+        if np.ndim(cost) == 1 and len(cost) in (2, 3):
             given = dict(zip(names, cost, strict=False))
-        else:
+        if not isinstance(given, Mapping) or not set(names[:2]) <= set(given) <= set(names):
             raise ValueError(
-                "cost must be (cost of a false alarm, cost of a miss) or (false alarm, miss, gain "
-                f"of a hit), got {cost!r}"
+                "cost must be a pair (false_alarm, miss), a triple (false_alarm, miss, gain) or a "
+                f"mapping with these names, got {cost!r}"
             )
-        if not {"false_alarm", "miss"} <= set(given) <= set(names):
-            raise ValueError(
-                "cost must name false_alarm and miss, and may name gain; "
-                f"got {', '.join(map(str, given)) or 'nothing'}"
-            )
-        return cls(**{name: _check_amount(value, name) for name, value in given.items()})
-
-    def __post_init__(self) -> None:
-        if self.miss + self.gain <= 0:
+        costs = cls(**{name: _check_amount(given[name], name, zero=True) for name in given})
+        if costs.miss + costs.gain == 0:
             raise ValueError("a miss must cost, or a hit gain, something; else flag nothing")
+        return costs
 
     def totals(self, positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
         """Return the cost of each cut, from the weights of the classes above it (the last: of all)."""
@@ -473,112 +444,74 @@ class Costs:
         return self.false_alarm * negatives + self.miss * missed - self.gain * positives
 
 
-@dataclass(frozen=True)
-class _Flagged:
-    """Weights of the classes that each cut flags: one line for each list, from no step to all."""
-
-    positives: np.ndarray
-    negatives: np.ndarray
-
-    @classmethod
-    def of(cls, counts: OutOfFoldCounts) -> _Flagged:
-        """Return the counts as one line."""
-        sums = (counts.by_steps_flagged(name) for name in ("positives", "negatives"))
-        return cls(*(values[None, :] for values in sums))
-
-    @classmethod
-    def draw(cls, counts: OutOfFoldCounts, n_resamples: int, random: Any) -> _Flagged:
-        """Draw resamples that hold both classes.
-
-        The rows of a step are drawn as a Poisson number of rows of the step's mean weight.
-        """
-        sums = []
-        for name in ("positive", "negative"):
-            weight = np.diff(getattr(counts, f"{name}s"), prepend=0.0)
-            squares = np.diff(getattr(counts, f"{name}_squares"), prepend=0.0)
-            some = (weight > 0) & (squares > 0)
-            each = np.divide(squares, weight, out=np.zeros_like(weight), where=some)
-            rows = np.divide(weight, each, out=np.zeros_like(weight), where=some)
-            drawn = random.poisson(rows, size=(n_resamples, len(rows))) * each
-            sums.append(np.pad(np.cumsum(drawn, axis=1), ((0, 0), (1, 0))))
-        both = (sums[0][:, -1] > 0) & (sums[1][:, -1] > 0)
-        return cls(sums[0][both], sums[1][both])
-
-    def costs(self, costs: Costs) -> np.ndarray:
-        """Return the cost of each cut of each list."""
-        return costs.totals(self.positives, self.negatives)
-
-    def shares(self, lists: Any, cuts: np.ndarray) -> dict[str, np.ndarray]:
-        """Return precision, recall and false positive rate of cuts of lists."""
-        positives, negatives = self.positives[lists, cuts], self.negatives[lists, cuts]
-        flagged = positives + negatives
-        precision = np.full(len(cuts), np.nan)
-        np.divide(positives, flagged, out=precision, where=flagged > 0)
-        return {
-            "precision": precision,
-            "recall": positives / self.positives[lists, -1],
-            "false_positive_rate": negatives / self.negatives[lists, -1],
-        }
+def _flagged(counts: OutOfFoldCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of the positives and negatives that each cut flags, from no step to all."""
+    return counts.by_steps_flagged("positives"), counts.by_steps_flagged("negatives")
 
 
-def cheapest_cut(counts: OutOfFoldCounts, costs: Costs) -> int:
-    """Return how many steps to flag; of equally cheap cuts the shortest list.
+def _draw_flagged(counts: OutOfFoldCounts, n_resamples: int, random: Any) -> list[np.ndarray]:
+    """Draw resamples that hold both classes: weights as by `_flagged`, one line for each resample.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> counts = OutOfFoldCounts.of(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
-    >>> cheapest_cut(counts, Costs(1.0, 5.0)), cheapest_cut(counts, Costs(5.0, 1.0))
-    (3, 1)
+    The rows of a step are drawn as a Poisson number of rows of the step's mean weight.
     """
-    return int(_first_minimum(_Flagged.of(counts).costs(costs))[0])
+    sums = []
+    for name in ("positive", "negative"):
+        weight = np.diff(getattr(counts, f"{name}s"), prepend=0.0)
+        squares = np.diff(getattr(counts, f"{name}_squares"), prepend=0.0)
+        some = (weight > 0) & (squares > 0)
+        each = np.divide(squares, weight, out=np.zeros_like(weight), where=some)
+        rows = np.divide(weight, each, out=np.zeros_like(weight), where=some)
+        drawn = random.poisson(rows, size=(n_resamples, len(rows))) * each
+        sums.append(np.pad(np.cumsum(drawn, axis=1), ((0, 0), (1, 0))))
+    both = (sums[0][:, -1] > 0) & (sums[1][:, -1] > 0)
+    return [values[both] for values in sums]
 
 
-def _first_minimum(costs: np.ndarray) -> np.ndarray:
-    """Return the first of the lowest costs of each line, equal but for rounding."""
-    slack = 1e-12 * np.abs(costs).max(axis=1, keepdims=True, initial=0.0)
-    return np.argmax(costs <= costs.min(axis=1, keepdims=True) + slack, axis=1)
+def _shares(positives: np.ndarray, negatives: np.ndarray, cuts: np.ndarray) -> dict[str, Any]:
+    """Return precision, recall and false positive rate at the cut of each line."""
+    lines = np.arange(len(cuts))
+    hits, alarms = positives[lines, cuts], negatives[lines, cuts]
+    precision = np.full(len(cuts), np.nan)
+    np.divide(hits, hits + alarms, out=precision, where=hits + alarms > 0)
+    recall, false_positive_rate = hits / positives[:, -1], alarms / negatives[:, -1]
+    return {"precision": precision, "recall": recall, "false_positive_rate": false_positive_rate}
 
 
-@dataclass(frozen=True)
-class Optimism:
-    """By how much the figures of the cheapest cut flatter it.
-
-    Attributes
-    ----------
-    precision, recall, false_positive_rate, cost : float
-        Means over the resamples.
-    apparent_costs : ndarray
-        Cost of the original cut on each resample.
-    """
-
-    precision: float
-    recall: float
-    false_positive_rate: float
-    cost: float
-    apparent_costs: np.ndarray
+def first_minimum(costs: np.ndarray) -> np.ndarray:
+    """Return the first of the lowest costs (of each line), equal but for rounding."""
+    slack = 1e-12 * np.abs(costs).max(axis=-1, keepdims=True, initial=0.0)
+    return np.argmax(costs <= costs.min(axis=-1, keepdims=True) + slack, axis=-1)
 
 
 def optimism(
     counts: OutOfFoldCounts, costs: Costs, *, n_resamples: int = 1000, random_state: Any = 0
-) -> Optimism:
-    """Return the optimism of searching the cheapest cut, by the bootstrap.
+) -> dict[str, Any]:
+    """Return by how much the search of the cheapest cut flatters its figures, by the bootstrap.
 
     Each resample chooses its own cheapest cut. A figure of that cut on the resample, less the same figure
-    on the rows themselves, is the optimism of the search (Efron 1983, JASA 78).
+    on the rows themselves, is the optimism of the search (Efron 1983, JASA 78): the means over the resamples
+    of `precision`, `recall`, `false_positive_rate` and `cost`. `apparent_costs` are those of the original
+    cut on each resample.
     """
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
-    random = check_random_state(random_state)
-    counts = counts.thin(BOOTSTRAP_STEPS)
+    random, counts = check_random_state(random_state), counts.thin(BOOTSTRAP_STEPS)
     block = max(1, BLOCK_SIZE // (counts.n_steps + 1))
-    blocks = [
-        _search_resamples(
-            counts, costs, _Flagged.draw(counts, min(block, n_resamples - start), random)
-        )
-        for start in range(0, n_resamples, block)
-    ]
-    found = {name: np.concatenate([part[name] for part in blocks]) for name in blocks[0]}
+    original_costs = costs.totals(*_flagged(counts))
+    parts = []
+    for start in range(0, n_resamples, block):
+        drawn = _draw_flagged(counts, min(block, n_resamples - start), random)
+        positives, negatives = (np.broadcast_to(v, drawn[0].shape) for v in _flagged(counts))
+        drawn_costs = costs.totals(*drawn)
+        cuts = first_minimum(drawn_costs)
+        # resamples differ in size: costs are compared for as many rows as there are
+        drawn_costs *= counts.total / (drawn[0][:, -1:] + drawn[1][:, -1:])
+        there, here = _shares(drawn[0], drawn[1], cuts), _shares(positives, negatives, cuts)
+        part = {name: there[name] - here[name] for name in here}
+        part["cost"] = drawn_costs[np.arange(len(cuts)), cuts] - original_costs[cuts]
+        part["apparent_costs"] = drawn_costs[:, first_minimum(original_costs)]
+        parts.append(part)
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     apparent = found.pop("apparent_costs")
     if not len(apparent):
         raise ValueError(
@@ -586,55 +519,25 @@ def optimism(
         )
     known = {name: values[~np.isnan(values)] for name, values in found.items()}
     means = {name: float(v.mean()) if len(v) else 0.0 for name, v in known.items()}
-    return Optimism(**means, apparent_costs=apparent)
-
-
-def _search_resamples(
-    counts: OutOfFoldCounts, costs: Costs, drawn: _Flagged
-) -> dict[str, np.ndarray]:
-    """Choose the cheapest cut of each resample and compare its figures there with those on the rows."""
-    original = _Flagged.of(counts)
-    original_costs, drawn_costs = original.costs(costs), drawn.costs(costs)
-    cuts, resamples = _first_minimum(drawn_costs), np.arange(len(drawn_costs))
-    # resamples differ in size: costs are compared for as many rows as there are
-    drawn_costs *= counts.total / (drawn.positives[:, -1:] + drawn.negatives[:, -1:])
-    there, here = drawn.shares(resamples, cuts), original.shares(0, cuts)
-    return {
-        "apparent_costs": drawn_costs[:, _first_minimum(original_costs)[0]],
-        "cost": drawn_costs[resamples, cuts] - original_costs[0, cuts],
-        **{name: there[name] - here[name] for name in here},
-    }
+    return {**means, "apparent_costs": apparent}
 
 
 # -- checks ---------------------------------------------------------------------------------------
 
 
 def _check_inside(value: Any, name: str) -> float:
-    number = check_share(value, name)
-    if number >= 1.0:
+    if check_share(value, name) == 1.0:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def _check_amount(value: Any, name: str, *, zero: bool = False) -> float:
+    """Return a finite number above 0, or of at least 0 where `zero`."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not 0 <= number < math.inf or (number == 0 and not zero):
+        least = "of at least" if zero else "above"
+        raise ValueError(f"{name} must be a number {least} 0, got {value!r}")
     return number
-
-
-def _check_rows(value: Any, name: str) -> float:
-    number = _as_number(value)
-    if not 0 < number < math.inf or isinstance(value, (bool, str)):
-        raise ValueError(f"{name} must be a number of rows above 0, got {value!r}")
-    return number
-
-
-def _check_amount(value: Any, name: str) -> float:
-    number = _as_number(value)
-    if not 0 <= number < math.inf:
-        raise ValueError(f"the cost {name!r} must be a number of at least 0, got {value!r}")
-    return number
-
-
-def _as_number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def _percent(share: float) -> str:

@@ -1,14 +1,6 @@
-"""Drift: whether new rows look like the training rows.
+"""Drift: whether new rows, column by column and by their scores, look like the training rows.
 
-Each column is compared with the training summary, and so are the scores. Two measures, both corrected for
-sampling noise:
-
-- the population stability index, sum over bins of (new - old) ln(new / old), over tenths of a column of
-  numbers or its categories, missing values apart. Without drift it is about (1/n + 1/m) times a chi-squared
-  variable with one degree of freedom less than bins, for n new and m training rows (Yurdakul and Naranjo 2020,
-  Journal of Risk Model Validation 14). By custom above 0.1 is a moderate and above 0.25 a large shift;
-  here it must also exceed what chance gives in one of 1,000 tables (over all columns together).
-- for numbers, the largest distance of the two distribution functions (Kolmogorov-Smirnov), with its p-value.
+By the population stability index and, for numbers, the Kolmogorov-Smirnov distance to the training summary.
 """
 
 from __future__ import annotations
@@ -134,12 +126,15 @@ def drift(model_or_summary: Any, X: Any, *, scores: Any = None) -> Drift:
         columns.append(found)
         warnings += _column_warnings(found, error, n_rows)
     found_scores = None
-    if model is not None or scores is not None:
+    if (model is not None or scores is not None) and summary.get("scores", {}).get("quantiles"):
         scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
-        found_scores = _compare_scores(summary, scores, error)
-    if found_scores is not None and found_scores["drift"] != "none":
-        index = found_scores["psi"]
-        warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))
+        as_column = {"name": "", "kind": "number", "missing": 0.0, **summary["scores"]}
+        found = _compare_column(as_column, pd.Series(scores), summary["n_rows"], error, None)
+        found_scores = {name: found[name] for name in ("psi", "psi_allowed", "ks", "ks_p_value")}
+        index, allowed = found["psi"], found["psi_allowed"]
+        found_scores["drift"] = "large" if index > max(LARGE_SCORES, allowed) else "none"
+        if found_scores["drift"] == "large":
+            warnings.append((index, f"the scores: large shift (stability index {index:.2f})"))
     warnings.sort(key=lambda warning: -warning[0])
     return Drift(columns, found_scores, [text for _, text in warnings], n_rows)
 
@@ -161,15 +156,9 @@ def _compare_column(
 ) -> dict[str, Any]:
     """Return all measures of one column."""
     missing = values.isna().to_numpy(dtype=bool)
-    found = {
-        "name": column["name"],
-        "kind": column["kind"],
-        "missing": float(missing.mean()),
-        "missing_training": float(column["missing"]),
-        "ks": None,
-        "ks_p_value": None,
-        "unseen": None,
-    }
+    found = {"name": column["name"], "kind": column["kind"], "missing": float(missing.mean()),
+             "missing_training": float(column["missing"]), "ks": None, "ks_p_value": None,
+             "unseen": None}  # fmt: skip
     present = values[~missing]
     if column["kind"] == "category":
         old, new, found["unseen"] = _category_bins(column, present, len(values), categories)
@@ -187,7 +176,13 @@ def _compare_column(
 def _stability(
     old: np.ndarray, new: np.ndarray, n_old: int, n_new: int, error: float
 ) -> dict[str, Any]:
-    """Return the index, what chance explains of it, and the verdict."""
+    """Return the index, what chance explains of it, and the verdict.
+
+    Without drift the index is about (1/n + 1/m) times a chi-squared variable with one degree of freedom less
+    than bins, for n new and m training rows (Yurdakul and Naranjo 2020, J. Risk Model Validation 14). By
+    custom above 0.1 is a moderate and above 0.25 a large shift; here it must also exceed what chance gives
+    in one of 1,000 tables (over all columns together).
+    """
     index = stability_index(old, new, n_old, n_new)
     bins = int(np.count_nonzero((old > 0) | (new > 0)))
     allowed = (1 / n_new + 1 / max(n_old, 1)) * float(chi2.isf(error, max(bins - 1, 1)))
@@ -200,7 +195,9 @@ def _stability(
 
 
 def stability_index(old: np.ndarray, new: np.ndarray, n_old: int, n_new: int) -> float:
-    """Return the population stability index of two sets of shares, half a row added to each bin.
+    """Return the population stability index, sum over bins of (new - old) ln(new / old).
+
+    Half a row is added to each bin.
 
     Examples
     --------
@@ -220,10 +217,9 @@ def cumulative_shares(quantiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     A value that fills several quantiles reaches from the last of them to just before the next: the
     middle is taken, half a percent off at most.
     """
-    last = len(quantiles) - 1
     values, first, times = np.unique(quantiles, return_index=True, return_counts=True)
     ends = first + times - 1
-    shares = np.where(times > 1, ends + 0.5, ends) / last
+    shares = np.where(times > 1, ends + 0.5, ends) / (len(quantiles) - 1)
     shares[-1] = 1.0
     return values, np.minimum(shares, 1.0)
 
@@ -240,8 +236,7 @@ def number_bins(
     at = np.unique(np.minimum(np.searchsorted(shares, wanted - 1e-9), len(values) - 1))
     at = at[shares[at] < 1.0]
     old = np.diff(np.concatenate([[0.0], shares[at], [1.0]]))
-    counts = np.bincount(np.searchsorted(values[at], numbers), minlength=len(old))
-    new = counts / n_new
+    new = np.bincount(np.searchsorted(values[at], numbers), minlength=len(old)) / n_new
     return np.append(old * (1 - missing), missing), np.append(new, new_missing)
 
 
@@ -268,8 +263,8 @@ def _category_bins(
     new = np.append(new, [others, 1 - len(present) / n_new])
     unseen: float | None = None
     if categories is not None or column["others"] == 0:
-        known = categories if categories is not None else set(shares)
-        unseen = float(counts[~counts.index.isin(list(known))].sum()) / n_new
+        known = list(shares if categories is None else categories)
+        unseen = float(counts[~counts.index.isin(known)].sum()) / n_new
     return old, np.maximum(new, 0.0), unseen
 
 
@@ -278,30 +273,14 @@ def _column_warnings(found: dict[str, Any], error: float, n_rows: int) -> list[t
     name, warnings = found["name"], []
     before, now = found["missing_training"], found["missing"]
     low, high = share_interval(now * n_rows, n_rows, 1 - 2 * error)
+    apart = f"{now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
     if found["drift"] != "none":
         shift = f"{found['drift']} shift (stability index {found['psi']:.2f})"
-        apart = f"; {now:.1%} missing, {before:.1%} in training" if abs(now - before) > 0.05 else ""
-        warnings.append((found["psi"], f"{name!r}: {shift}{apart}"))
-    elif not low <= before <= high and abs(now - before) > 0.05:
-        text = f"{name!r}: {now:.1%} missing, {before:.1%} in training"
-        warnings.append((abs(now - before), text))
+        warnings.append((found["psi"], f"{name!r}: {'; '.join(filter(None, (shift, apart)))}"))
+    elif apart and not low <= before <= high:
+        warnings.append((abs(now - before), f"{name!r}: {apart}"))
     unseen = found["unseen"]
     if unseen is not None and unseen >= MIN_UNSEEN and unseen * n_rows >= 5:
         text = f"{name!r}: {unseen:.1%} of the values are categories not seen in training"
         warnings.append((unseen, text))
     return warnings
-
-
-def _compare_scores(
-    summary: Mapping[str, Any], scores: np.ndarray, error: float
-) -> dict[str, Any] | None:
-    """Compare scores with those of the training rows."""
-    quantiles = np.asarray(summary.get("scores", {}).get("quantiles", []), dtype=np.float64)
-    if not len(quantiles):
-        return None
-    n_old = int(summary["n_rows"])
-    old, new = number_bins(quantiles, scores, 0.0, len(scores))
-    found = _stability(old, new, n_old, len(scores), error)
-    found["ks"], found["ks_p_value"] = distance(quantiles, scores, n_old)
-    found["drift"] = "large" if found["psi"] > max(LARGE_SCORES, found["psi_allowed"]) else "none"
-    return found

@@ -1,13 +1,7 @@
-"""Why rows have their scores: contributions of columns, rules that fired, splits of a tree, in sentences.
-
-What each column adds to a score is found in the first of three ways that the model allows: its own `explain`
-(SHAP values of boosted trees, fired rules), the terms of a linear score, or occlusion: a column is replaced
-by its usual value and the rows are scored again.
-"""
+"""Why rows have their scores: contributions of columns, rules that fired, splits of a tree, in sentences."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,22 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.columns import as_frame, is_table
 from toprank.folds import make_indexable, scores_of, take_rows
 from toprank.formatting import to_python
-from toprank.rule import Rule
 
-__all__ = [
-    "Baseline",
-    "column_names",
-    "contributions",
-    "get_column",
-    "global_importance",
-    "reasons",
-]
+__all__ = ["column_names", "contributions", "get_column", "global_importance", "reasons"]
 
 BASE = "(base)"
 MAX_TEXT = 60  # characters of a value that are shown
-SCREEN_ABOVE = 200  # columns; beyond, occlusion looks at all of them on a few rows only
-SCREEN_ROWS = 16
-SCREEN_KEEPS = 100
+# Beyond so many columns occlusion looks at all of them on a few rows, and on all rows at the best of them.
+SCREEN_ABOVE, SCREEN_ROWS, SCREEN_KEEPS = 200, 16, 100
 CHUNK_ROWS = 20_000  # scored in one call
 
 
@@ -60,14 +45,9 @@ def reasons(
         Most reasons of a row.
     raising_only : bool, default=False
         Give only what raises the score, as suits rows on a shortlist.
-    summary : dict, optional
-        Training summary, which places values among the training rows; by default the one that
-        came with the model file.
-    background : array or table, optional
-        Rows that say what is usual where there is no summary; by default `X` itself, so that a
-        single row needs one or the other.
-    scores : array of shape (n_rows,), optional
-        Scores of the rows where they are known, so that occlusion need not compute them again.
+    summary, background, scores : optional
+        As for `contributions`. The summary also places values among the training rows; a single row
+        needs it or a background.
 
     Returns
     -------
@@ -96,7 +76,8 @@ def reasons(
         return []
     if _has_rules(inner):
         return _rule_reasons(inner, X, n, raising_only)
-    if _has_paths(inner):
+    rules = getattr(getattr(inner, "tree_", None), "rules", None)
+    if hasattr(inner, "apply") and type(rules).__name__ == "LeafRankRules":  # one ranking tree
         return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     table = contributions(model, X, summary=summary, background=background, scores=scores)
@@ -151,14 +132,8 @@ def global_importance(
     table = contributions(model, X, summary=summary, background=background, scores=scores)
     values = table.to_numpy()
     importance = np.abs(values - values.mean(axis=0)).mean(axis=0)
-    total = importance.sum()
-    found = pd.DataFrame(
-        {
-            "feature": [str(name) for name in table.columns],
-            "importance": importance,
-            "share": importance / total if total > 0 else importance,
-        }
-    )
+    found = pd.DataFrame({"feature": table.columns.map(str), "importance": importance})
+    found["share"] = importance / (importance.sum() or 1.0)
     return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -214,10 +189,12 @@ def contributions(
     if hasattr(inner, "explain"):
         return inner.explain(X).drop(columns=BASE, errors="ignore")
     summary = getattr(model, "training_summary_", None) if summary is None else summary
-    baseline = Baseline.of(X, summary, background)
-    if _is_linear(inner):
-        return _linear_contributions(inner, X, baseline)
-    return _occlusion(inner, X, baseline, scores)
+    usual = usual_values(X, summary, background)
+    if not _is_linear(inner):
+        return _occlusion(inner, X, usual, scores)
+    centre = np.array([0.0 if v is None or v != v else float(v) for v in usual])
+    matrix = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return pd.DataFrame((matrix - centre) * inner.coef_, columns=column_names(X))
 
 
 def _inner_ranker(model: Any) -> Any:
@@ -234,19 +211,9 @@ def _has_rules(model: Any) -> bool:
 
 def _is_linear(model: Any) -> bool:
     """Whether the score is `X @ coef_` less a threshold."""
-    coefficients = getattr(model, "coef_", None)
-    return (
-        coefficients is not None
-        and hasattr(model, "_raw_scores")
-        and getattr(model, "embedding_", None) is None
-        and np.shape(coefficients) == (getattr(model, "n_features_in_", -1),)
-    )
-
-
-def _has_paths(model: Any) -> bool:
-    """Whether the model is one ranking tree whose splits can be written as rules."""
-    rules = getattr(getattr(model, "tree_", None), "rules", None)
-    return hasattr(model, "apply") and type(rules).__name__ == "LeafRankRules"
+    is_ranker = hasattr(model, "_raw_scores") and hasattr(model, "coef_")
+    embedded = getattr(model, "embedding_", None) is not None
+    return is_ranker and not embedded and np.shape(model.coef_) == (model.n_features_in_,)
 
 
 # -- contributions of columns ---------------------------------------------------------------------
@@ -268,21 +235,11 @@ def _rule_contributions(model: Any, X: Any) -> pd.DataFrame:
         added = np.bincount(part["row"].astype(int), part["adds"], minlength=n_rows)
         columns = looks_at.get(str(rule)) or [str(rule)]
         for column in columns:
-            before = table[column].to_numpy() if column in table else 0.0
-            table[column] = before + added / len(columns)
+            table[column] = table.get(column, 0.0) + added / len(columns)
     return table
 
 
-def _linear_contributions(model: Any, X: Any, baseline: Baseline) -> pd.DataFrame:
-    usual = np.array([0.0 if v is None or v != v else float(v) for v in baseline.values])
-    if isinstance(X, pd.DataFrame):
-        matrix = X.to_numpy(dtype=np.float64)
-    else:
-        matrix = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    return pd.DataFrame((matrix - usual) * model.coef_, columns=column_names(X))
-
-
-def _occlusion(model: Any, X: Any, baseline: Baseline, scores: Any = None) -> pd.DataFrame:
+def _occlusion(model: Any, X: Any, usual: list[Any], scores: Any) -> pd.DataFrame:
     """Return by how much scores fall when one column after the other takes its usual value."""
     scores = scores_of(model, X) if scores is None else np.asarray(scores)
     n_rows, n_columns = X.shape
@@ -291,23 +248,23 @@ def _occlusion(model: Any, X: Any, baseline: Baseline, scores: Any = None) -> pd
         chosen = np.flatnonzero(np.asarray((X != 0).sum(axis=0)).ravel())  # others are usual
     if len(chosen) > SCREEN_ABOVE:
         few = np.unique(np.linspace(0, n_rows - 1, min(SCREEN_ROWS, n_rows)).astype(np.int64))
-        effects = _effects(model, take_rows(X, few), scores[few], chosen, baseline)
+        effects = _effects(model, take_rows(X, few), scores[few], chosen, usual)
         order = np.argsort(-np.abs(effects).mean(axis=0), kind="stable")
         chosen = np.sort(chosen[order[:SCREEN_KEEPS]])
     values = np.zeros((n_rows, n_columns))
-    values[:, chosen] = _effects(model, X, scores, chosen, baseline)
+    values[:, chosen] = _effects(model, X, scores, chosen, usual)
     return pd.DataFrame(values, columns=column_names(X))
 
 
 def _effects(
-    model: Any, X: Any, scores: np.ndarray, chosen: np.ndarray, baseline: Baseline
+    model: Any, X: Any, scores: np.ndarray, chosen: np.ndarray, usual: list[Any]
 ) -> np.ndarray:
     """Return the effects of some columns, several of them in one call of the model."""
     together = max(1, CHUNK_ROWS // max(1, X.shape[0]))
     effects = np.zeros((X.shape[0], len(chosen)))
     for start in range(0, len(chosen), together):
         part = chosen[start : start + together]
-        blocks = [baseline.fill(X, int(column)) for column in part]
+        blocks = [_fill(X, int(column), usual[column]) for column in part]
         if isinstance(X, pd.DataFrame):
             stacked: Any = pd.concat(blocks, ignore_index=True)
         else:
@@ -335,46 +292,48 @@ def get_column(X: Any, j: int) -> pd.Series:
     return pd.Series(X[:, [j]].toarray().ravel() if sparse.issparse(X) else np.asarray(X)[:, j])
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """One value for each column: the training median, or the most frequent category."""
+def usual_values(
+    X: Any, summary: dict[str, Any] | None = None, background: Any = None
+) -> list[Any]:
+    """Return the median or most frequent category of each column.
 
-    values: list[Any]
+    They come from a training summary, else from background rows, else from `X`.
 
-    @classmethod
-    def of(cls, X: Any, summary: dict[str, Any] | None = None, background: Any = None) -> Baseline:
-        """Take usual values from a training summary, else from background rows, else from `X`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> usual_values(np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 7.0]]))
+    [2.0, 9.0]
+    """
+    known = {column["name"]: column for column in (summary or {}).get("columns", [])}
+    rows = make_indexable(X if background is None else background)
+    places = {name: j for j, name in enumerate(column_names(rows))}
+    found = []
+    for j, name in enumerate(column_names(X)):
+        column = get_column(rows, places.get(name, j))
+        value = _usual_by_summary(known[name], column) if name in known else None
+        found.append(_usual_in(column) if value is None else value)
+    return found
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Baseline.of(np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 7.0]])).values
-        [2.0, 9.0]
-        """
-        known = {column["name"]: column for column in (summary or {}).get("columns", [])}
-        rows = make_indexable(X if background is None else background)
-        places = {name: j for j, name in enumerate(column_names(rows))}
-        found = []
-        for j, name in enumerate(column_names(X)):
-            column = get_column(rows, places.get(name, j))
-            value = _usual_by_summary(known[name], column) if name in known else None
-            found.append(_usual_in(column) if value is None else value)
-        return cls(found)
 
-    def fill(self, X: Any, column: int) -> Any:
-        """Return the rows with one column set to its usual value."""
-        value = self.values[column]
-        if isinstance(X, pd.DataFrame):
-            table = X.copy(deep=False)
-            table.isetitem(column, _constant(value, X.iloc[:, column]).array)
-            return table
-        if sparse.issparse(X):
-            keep = np.ones(X.shape[1])
-            keep[column] = 0.0
-            return (X @ sparse.diags(keep)).tocsr()
-        filled = np.array(X, copy=True)
-        filled[:, column] = np.nan if value is None else value
-        return filled
+def _fill(X: Any, column: int, value: Any) -> Any:
+    """Return the rows with one column set to a value; 0 in a sparse matrix."""
+    if isinstance(X, pd.DataFrame):
+        table, old = X.copy(deep=False), X.iloc[:, column]
+        new = pd.Series([value] * len(old), index=old.index, dtype=object)
+        try:
+            new = new.astype(old.dtype)
+        except (TypeError, ValueError):  # the type cannot hold the value
+            new = new.infer_objects()
+        table.isetitem(column, new.array)
+        return table
+    if sparse.issparse(X):
+        keep = np.ones(X.shape[1])
+        keep[column] = 0.0
+        return (X @ sparse.diags(keep)).tocsr()
+    filled = np.array(X, copy=True)
+    filled[:, column] = np.nan if value is None else value
+    return filled
 
 
 def _usual_by_summary(summary: dict[str, Any], column: pd.Series) -> Any:
@@ -403,15 +362,6 @@ def _usual_in(column: pd.Series) -> Any:
     return to_python(present.mode().iloc[0])
 
 
-def _constant(value: Any, like: pd.Series) -> pd.Series:
-    """Return a column of one value, of the type of another where that can hold it."""
-    column = pd.Series([value] * len(like), index=like.index, dtype=object)
-    try:
-        return column.astype(like.dtype)
-    except (TypeError, ValueError):
-        return column.infer_objects()
-
-
 # -- reasons as text ------------------------------------------------------------------------------
 
 
@@ -425,10 +375,17 @@ def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
     fired = model.explain(X)
     if not len(fired):
         return texts
+    covered = {
+        str(rule): float(held)
+        for kept in model.rounds_
+        for rule, held in zip(kept.rules, kept.positives + kept.negatives, strict=True)
+    }
+    widest = max(covered.values()) or 1.0
     fired = fired.astype({"row": np.int64, "adds": np.float64})
     summed = fired.groupby(["row", "rule"], sort=False, as_index=False)["adds"].sum()
-    specific = summed["rule"].map(_specificity(model)).to_numpy(dtype=np.float64)
-    summed["weight"] = summed["adds"].to_numpy() * specific
+    held = summed["rule"].map(covered).to_numpy(dtype=np.float64)
+    # never quite 0: a rule that is alone still says something
+    summed["weight"] = summed["adds"].to_numpy() * (1.0 - 0.99 * held / widest)
     for row, part in summed.groupby("row", sort=False):
         for k in _largest(part["weight"].to_numpy(), n, raising_only):
             rule, added = part["rule"].iloc[k], float(part["adds"].iloc[k])
@@ -436,35 +393,19 @@ def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
     return texts
 
 
-def _specificity(model: Any) -> dict[str, float]:
-    """Return for each rule the share of training rows (of those of the widest rule) that it does not cover."""
-    covered = {
-        str(rule): float(held)
-        for kept in model.rounds_
-        for rule, held in zip(kept.rules, kept.positives + kept.negatives, strict=True)
-    }
-    widest = max(covered.values(), default=0.0)
-    # never quite 0: a rule that is alone still says something
-    return {
-        rule: 1.0 - 0.99 * held / widest if widest > 0 else 1.0 for rule, held in covered.items()
-    }
-
-
 def _column_reasons(
     table: pd.DataFrame, X: Any, n: int, raising_only: bool, summary: dict[str, Any] | None
 ) -> list[list[str]]:
+    """Return the columns that add most, with their values."""
     known = {column["name"]: column for column in (summary or {}).get("columns", [])}
-    values, names = table.to_numpy(), [str(name) for name in table.columns]
-    texts = []
-    for row in range(len(table)):
-        chosen = _largest(values[row], n, raising_only)
-        texts.append(
-            [
-                f"{_describe(names[j], _value(X, row, int(j)), known.get(names[j]))} "
-                f"{_moves(float(values[row, j]))}"
-                for j in chosen
-            ]
-        )
+    texts: list[list[str]] = []
+    for row, added in enumerate(table.to_numpy()):
+        texts.append([])
+        for j in _largest(added, n, raising_only):
+            name = str(table.columns[j])
+            value = X.iat[row, j] if isinstance(X, pd.DataFrame) else X[row, j]
+            described = _describe(name, value, known.get(name))
+            texts[-1].append(f"{described} {_moves(float(added[j]))}")
     return texts
 
 
@@ -479,24 +420,18 @@ def _moves(added: float) -> str:
     return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.3g}"
 
 
-def _value(X: Any, row: int, column: int) -> Any:
-    if isinstance(X, pd.DataFrame):
-        return X.iat[row, column]
-    return X[row, column] if sparse.issparse(X) else X[row][column]
-
-
 def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:
     """Describe a value and its place among the training rows."""
-    if value is None or value is pd.NA or value != value:
+    if pd.isna(value):
         share = "" if column is None else f" (as in {_percent(column['missing'])} of training rows)"
         return f"{name} is missing{share}"
+    shown = str(value)
     if isinstance(value, (bool, np.bool_)):
-        shown = str(bool(value)).lower()
+        shown = shown.lower()
     elif isinstance(value, (int, float, np.number)):
         shown = f"{float(value):.6g}"
-    else:
-        text = str(value)
-        shown = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+    elif len(shown) > MAX_TEXT:
+        shown = shown[: MAX_TEXT - 3] + "..."
     place = "" if column is None else _place(value, column)
     return f"{name} = {shown}" + (f" ({place})" if place else "")
 
@@ -515,20 +450,17 @@ def _place(value: Any, column: dict[str, Any]) -> str:
         return ""
     if not len(quantiles) or quantiles[0] == quantiles[-1] == value:
         return ""
-    if value > quantiles[-1]:
-        return "high: above all training rows"
-    if value < quantiles[0]:
-        return "low: below all training rows"
-    above = int(np.searchsorted(quantiles, value, side="left"))  # of the 101 points, those below
-    below = len(quantiles) - int(np.searchsorted(quantiles, value, side="right"))
-    if value == quantiles[-1] and above > 75:
-        return "high: the highest of the training rows"
-    if above > 75:
-        return f"high: above {above - 1}% of training rows"
-    if value == quantiles[0] and below > 75:
-        return "low: the lowest of the training rows"
-    if below > 75:
-        return f"low: below {below - 1}% of training rows"
+    lower, higher = int(np.sum(quantiles < value)), int(np.sum(quantiles > value))
+    for beyond, end, names in (
+        (lower, quantiles[-1], ("high", "above", "highest")),
+        (higher, quantiles[0], ("low", "below", "lowest")),
+    ):
+        if beyond == len(quantiles):
+            return f"{names[0]}: {names[1]} all training rows"
+        if beyond > 75:  # of the 101 points
+            at_end = value == end
+            place = f"the {names[2]} of the" if at_end else f"{names[1]} {beyond - 1}% of"
+            return f"{names[0]}: {place} training rows"
     return "usual"
 
 
@@ -543,47 +475,32 @@ def _path_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
     """
     from toprank.trees.reading import side_rules
 
-    leaves = model.apply(X)
-    tree = model.tree_
+    leaves, tree = model.apply(X), model.tree_
+    share = tree.weights[:, 0] / tree.weights.sum(axis=1)  # of positives in each node
     texts: list[list[str]] = [[] for _ in range(len(leaves))]
     for leaf in np.unique(leaves):
         rows = np.flatnonzero(leaves == leaf)
-        found: list[tuple[float, int, np.ndarray, str, Rule]] = []
-        for depth, (parent, goes_left) in enumerate(tree.path(int(leaf))):
-            child = tree.left[parent] if goes_left else tree.right[parent]
-            change = _share(tree, child) - _share(tree, parent)
-            change_text = _change(tree, parent, child)
-            exact = side_rules(model, parent, goes_left)
-            shown = side_rules(model, parent, goes_left, mention_missing=False)
-            found += [
-                (change, depth, _mask(rule, model, X, rows), change_text, short)
-                for rule, short in zip(exact, shown, strict=True)
-                if len(short)
-            ]
-        found.sort(key=lambda one: (-one[0] if raising_only else -abs(one[0]), one[1]))
-        for change, _, covered, change_text, rule in found:
-            if change == 0 or (raising_only and change < 0):
+        part = take_rows(X, rows)
+        if getattr(model, "columns_", None) is not None and not hasattr(part, "columns"):
+            part = pd.DataFrame(np.asarray(part), columns=list(model.columns_.names))
+        steps = [
+            (parent, int((tree.left if left else tree.right)[parent]))
+            for parent, left in tree.path(int(leaf))
+        ]
+        change = {step: share[step[1]] - share[step[0]] for step in steps}
+        size = change if raising_only else {step: abs(change[step]) for step in steps}
+        for step in sorted(steps, key=lambda step: -size[step]):
+            if size[step] <= 0:
                 continue
-            for row in rows[covered]:
-                if len(texts[row]) < n:
-                    texts[row].append(f"{rule} {change_text}")
+            goes_left = int(tree.left[step[0]] == step[1])
+            exact = side_rules(model, step[0], goes_left)
+            shown = side_rules(model, step[0], goes_left, mention_missing=False)
+            verb = "raises" if change[step] > 0 else "lowers"
+            before, after = (f"{100 * share[node]:.3g}%" for node in step)
+            for rule, short in zip(exact, shown, strict=True):
+                for row in rows[rule.mask(part)] if len(short) else ():
+                    if len(texts[row]) < n:
+                        texts[row].append(
+                            f"{short} {verb} the share of positives from {before} to {after}"
+                        )
     return texts
-
-
-def _mask(rule: Rule, model: Any, X: Any, rows: np.ndarray) -> np.ndarray:
-    """Return which of some rows a rule holds for."""
-    part = take_rows(X, rows)
-    if getattr(model, "columns_", None) is not None and not hasattr(part, "columns"):
-        part = pd.DataFrame(np.asarray(part), columns=list(model.columns_.names))
-    return rule.mask(part)
-
-
-def _share(tree: Any, node: int) -> float:
-    """Return the share of positives in a node."""
-    return float(tree.weights[node, 0] / tree.weights[node].sum())
-
-
-def _change(tree: Any, parent: int, child: int) -> str:
-    before, after = _share(tree, parent), _share(tree, child)
-    verb = "raises" if after > before else "lowers"
-    return f"{verb} the share of positives from {100 * before:.3g}% to {100 * after:.3g}%"

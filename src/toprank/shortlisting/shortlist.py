@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -14,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.folds import make_indexable, scores_of, take_rows
 from toprank.shortlisting.calibration import CalibratedRanker
-from toprank.shortlisting.cut import Cut
+from toprank.shortlisting.cut import Cut, only_target
 from toprank.shortlisting.reasons import reasons
+from toprank.validation import check_lengths, check_scores
 
 __all__ = ["shortlist"]
+
+BACKGROUND_ROWS = 1000
 
 
 def shortlist(
@@ -95,25 +97,28 @@ def shortlist(
     X = make_indexable(X)
     n_rows = X.shape[0]
     asked = {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost, "cut": cut}
-    _check_exactly_one(asked)
+    only_target(asked, "to say how long the list is")
     columns = {
         name: _check_column(X, column, n_rows, name)
         for name, column in (("id", ids), ("per", per), ("value", value))
+        if column is not None
     }
-    scores = _check_scores(scores_of(model, X) if scores is None else scores, n_rows)
-    ranked = _Ranked.of(scores, columns["per"])
+    scores = check_scores(scores_of(model, X) if scores is None else scores).astype(np.float64)
+    check_lengths(X=range(n_rows), scores=scores)
+    ranked = _rank_in_groups(scores, columns.get("per"))
     chosen_cut, ties = None, 0
     if budget is not None:
-        kept, ties = ranked.first(_check_budget(budget, ranked.sizes, per is not None))
+        kept = ranked["rank"] <= _check_budget(budget, ranked["rank"], per is not None)
+        last = ranked["score"].where(ranked["rank"] == budget).groupby(ranked["group"])
+        ties = int(np.sum(~kept & (ranked["score"] == last.transform("max"))))
     else:
         chosen_cut = _find_cut(model, asked, confidence)
-        kept = ranked.above(chosen_cut)
-    rows = ranked.order[kept]
-    table = pd.DataFrame({"rank": ranked.ranks[kept]}, index=pd.Index(rows, name="row"))
-    listed = {n: c.iloc[rows].to_numpy() for n, c in columns.items() if c is not None}
-    for name in ("id", "per"):
-        if name in listed:
-            table[name] = listed[name]
+        threshold = chosen_cut.threshold if isinstance(chosen_cut, Cut) else chosen_cut
+        kept = ranked["score"] > threshold
+    rows = ranked.index.to_numpy()[kept]
+    table = ranked.loc[kept, ["rank"]]
+    listed = {name: column.iloc[rows].to_numpy() for name, column in columns.items()}
+    table = table.assign(**{name: listed[name] for name in ("id", "per") if name in listed})
     table["score"] = scores[rows]
     _add_probability(table, model, X, confidence)
     if "value" in listed:
@@ -125,55 +130,19 @@ def shortlist(
     return table
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    """Rows by group, the highest score first; equal scores in the order of the rows."""
-
-    order: np.ndarray
-    ranks: np.ndarray
-    codes: np.ndarray
-    scores: np.ndarray
-    sizes: np.ndarray
-
-    @classmethod
-    def of(cls, scores: np.ndarray, groups: pd.Series | None) -> _Ranked:
-        if groups is None:
-            codes, n_groups = np.zeros(len(scores), dtype=np.int64), 1
-        else:
-            codes, names = pd.factorize(groups, sort=True)
-            n_groups = len(names)
-        order = np.lexsort((-scores, codes))  # stable: ties stay in the order of the rows
-        sizes = np.bincount(codes, minlength=n_groups)
-        ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-        return cls(order, ranks, codes[order], scores[order], sizes)
-
-    def first(self, budget: int) -> tuple[np.ndarray, int]:
-        """Return the first rows of each group, and how many tied with the last are left out."""
-        kept = self.ranks <= budget
-        last = np.flatnonzero(kept & (self.ranks == budget))
-        worst = np.full(len(self.sizes), np.nan)  # equal to no score
-        worst[self.codes[last]] = self.scores[last]
-        ties = np.count_nonzero(~kept & (self.scores == worst[self.codes]))
-        return np.flatnonzero(kept), int(ties)
-
-    def above(self, cut: Cut | float) -> np.ndarray:
-        threshold = cut.threshold if isinstance(cut, Cut) else cut
-        return np.flatnonzero(self.scores > threshold)
+def _rank_in_groups(scores: np.ndarray, groups: pd.Series | None) -> pd.DataFrame:
+    """Return rows by group, the highest score first; equal scores in the order of the rows."""
+    codes = np.zeros(len(scores), dtype=np.int64)
+    if groups is not None:
+        codes = pd.factorize(groups, sort=True)[0]
+    order = np.lexsort((-scores, codes))
+    index = pd.Index(order, name="row")
+    ranked = pd.DataFrame({"group": codes[order], "score": scores[order]}, index=index)
+    return ranked.assign(rank=ranked.groupby("group").cumcount() + 1)
 
 
-def _check_exactly_one(asked: Mapping[str, Any]) -> None:
-    given = [name for name, option in asked.items() if option is not None]
-    if len(given) != 1:
-        raise ValueError(
-            "give exactly one of budget, fpr, precision, cost and cut to say how long the list is; "
-            f"got {', '.join(given) if given else 'none'}"
-        )
-
-
-def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series | None:
+def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series:
     """Return a column that is given by its name or its values."""
-    if column is None:
-        return None
     if isinstance(column, str):
         if not isinstance(X, pd.DataFrame) or column not in X.columns:
             raise ValueError(f"{name}: the rows have no column {column!r}")
@@ -186,20 +155,11 @@ def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series | No
     return values.reset_index(drop=True)
 
 
-def _check_scores(scores: Any, n_rows: int) -> np.ndarray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.shape != (n_rows,):
-        raise ValueError(f"scores has shape {scores.shape} for {n_rows} rows")
-    if not np.isfinite(scores).all():
-        raise ValueError("some scores are NaN or infinite; such rows cannot be ranked")
-    return scores
-
-
-def _check_budget(budget: Any, sizes: np.ndarray, grouped: bool) -> int:
+def _check_budget(budget: Any, ranks: pd.Series, grouped: bool) -> int:
     whole = isinstance(budget, Integral) or (isinstance(budget, float) and budget.is_integer())
     if not whole or isinstance(budget, bool) or budget < 1:
         raise ValueError(f"budget must be a whole number of rows of at least 1, got {budget!r}")
-    most = int(sizes.max(initial=0))
+    most = int(ranks.max()) if len(ranks) else 0
     if budget > most:
         where = "the largest group has" if grouped else "there are"
         raise ValueError(
@@ -216,13 +176,13 @@ def _find_cut(model: Any, asked: Mapping[str, Any], confidence: float) -> Cut | 
             raise ValueError(f"cut must be a Cut or a threshold, got {cut!r}")
         return float(cut)
     if cut is None:
+        target = {name: value for name, value in asked.items() if value is not None}
         if not hasattr(model, "cut"):
-            (name,) = (name for name, option in asked.items() if option is not None)
             raise ValueError(
-                f"{name} needs out-of-fold scores, which {type(model).__name__} does not keep: fit it "
-                "in a CalibratedRanker, or give cut=choose_cut(y, scores, ...) from held-out rows"
+                f"{', '.join(target)} needs out-of-fold scores, which {type(model).__name__} does not "
+                "keep: fit it in a CalibratedRanker, or give cut=choose_cut(y, scores, ...) from "
+                "held-out rows"
             )
-        target = {name: asked[name] for name in ("fpr", "precision", "cost")}
         cut = model.cut(**target, confidence=confidence)
     if not cut.reached:
         warnings.warn(f"the shortlist is empty; {cut.guarantee}", stacklevel=3)
@@ -238,8 +198,7 @@ def _add_probability(table: pd.DataFrame, model: Any, X: Any, confidence: float)
         table["probability_low"], table["probability_high"] = low, high
     elif hasattr(model, "predict_proba"):
         rows = table.index.to_numpy()
-        empty = np.empty(0)
-        table["probability"] = model.predict_proba(take_rows(X, rows))[:, 1] if len(rows) else empty
+        table["probability"] = model.predict_proba(take_rows(X, rows))[:, 1] if len(rows) else 0.0
 
 
 def _join_reasons(
@@ -248,21 +207,12 @@ def _join_reasons(
     """Return the reasons of each listed row as one text."""
     if not len(table):
         return []
+    background = None
+    if isinstance(X, (pd.DataFrame, np.ndarray)):  # evenly spaced rows, which represent all
+        step = max(1, X.shape[0] // BACKGROUND_ROWS)
+        background = take_rows(X, np.arange(0, X.shape[0], step))
     texts = reasons(
-        model,
-        take_rows(X, table.index.to_numpy()),
-        n_reasons,
-        raising_only=True,
-        summary=summary,
-        background=_background(X),
-        scores=table["score"].to_numpy(),
-    )
+        model, take_rows(X, table.index.to_numpy()), n_reasons, raising_only=True, summary=summary,
+        background=background, scores=table["score"].to_numpy(),
+    )  # fmt: skip
     return ["; ".join(parts) for parts in texts]
-
-
-def _background(X: Any, most: int = 1000) -> Any:
-    """Return some rows that represent all, evenly spaced."""
-    if not isinstance(X, (pd.DataFrame, np.ndarray)):
-        return None
-    step = max(1, X.shape[0] // most)
-    return take_rows(X, np.arange(0, X.shape[0], step))
