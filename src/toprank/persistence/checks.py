@@ -66,15 +66,9 @@ def make_record(cls: type, fields: dict[str, Any]) -> Any:
 @cache
 def _declared_fields(cls: type) -> dict[str, tuple[Any, bool]]:
     """Return the annotation of each field and whether it has a default."""
-    hints, missing = typing.get_type_hints(cls), dataclasses.MISSING
-    return {
-        field.name: (
-            hints[field.name],
-            field.default is not missing or field.default_factory is not missing,
-        )
-        for field in dataclasses.fields(cls)
-        if field.init
-    }
+    hints, fields = typing.get_type_hints(cls), [f for f in dataclasses.fields(cls) if f.init]
+    required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
+    return {field.name: (hints[field.name], field.name not in required) for field in fields}
 
 
 def matches(value: Any, annotation: Any) -> bool:
@@ -205,12 +199,9 @@ def _within(values: np.ndarray, low: float, high: float) -> bool:
 
 def _add_up(offsets: Any, n_parts: int, total: int) -> bool:
     """Whether offsets of parts ascend from 0 to the end."""
-    fits = (
-        isinstance(offsets, np.ndarray)
-        and offsets.dtype == "i8"
-        and offsets.shape == (n_parts + 1,)
-    )
-    return fits and bool(offsets[0] == 0 and offsets[-1] == total and (np.diff(offsets) >= 0).all())
+    fits = isinstance(offsets, np.ndarray) and offsets.dtype == "i8"
+    fits = fits and offsets.shape == (n_parts + 1,) and (np.diff(offsets) >= 0).all()
+    return bool(fits and offsets[0] == 0 and offsets[-1] == total)
 
 
 def children_follow(left: np.ndarray, right: np.ndarray) -> bool:
@@ -570,9 +561,9 @@ def _encoded_categories(model: Any) -> bool:
 
 # Fitted attribute, what else must hold of it, what is wrong if not; in this order, since some rely on others.
 ATTRIBUTES: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("coef_", lambda m: check_array(m.coef_, "f8", ("*",), "the coefficients") is not None, ""),
     ("coef_", lambda m: getattr(m, "embedding_", None) is not None or len(m.coef_) == m.n_features_in_,
      "the coefficients are not the array they should be"),
-    ("coef_", lambda m: check_array(m.coef_, "f8", ("*",), "the coefficients") is not None, ""),
     ("boosters_", lambda m: m.boosters_ and _all_are(m.boosters_, list, "Booster"),
      "a model has no boosters"),
     ("boosters_", lambda m: type(vars(m).get("trained_on_sparse_")) is bool,

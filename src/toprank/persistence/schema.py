@@ -47,17 +47,7 @@ def schema_of(model: Any) -> dict[str, Any]:
 
 
 def columns_of(model: Any) -> Columns:
-    """Return the columns that a fitted model takes; in a pipeline, as far as its first step tells.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from toprank import LogisticRanker
-    >>> X = [[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]
-    >>> columns_of(make_pipeline(StandardScaler(), LogisticRanker()).fit(X, [0, 0, 1])).names
-    ('x0', 'x1')
-    """
+    """Return the columns that a fitted model takes; in a pipeline, as far as its first step tells."""
     first = _first_step(model)
     if hasattr(first, "columns_"):
         return first.columns_
