@@ -6,6 +6,7 @@ past of each card is carried from block to block.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -229,27 +230,21 @@ POPULARITY, LOG_PRICE, ONLINE_TILT = np.array(list(CATEGORIES.values())).T
 # Kinds of sessions, the last six of them fraud: how common; chance to buy online (NaN: the customer's own);
 # shift and spread of the log of the amount; mean number of purchases and hours between them; share at any hour,
 # also at night; chances to be far from home, to begin with a tiny purchase, to leave traces; what is bought.
-PARAMETERS = "share online shift spread size gap night away tested traces"
-KINDS: dict[str, tuple[tuple[float, ...], str]] = {
-    "purchase": ((0.94, np.nan, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0), "all"),
-    "spree": ((0.045, np.nan, 0.0, 0.6, 3.5, 0.5, 0.0, 0.0, 0.0, 0.0), "all"),
-    "trip": ((0.015, np.nan, 0.0, 0.6, 3.5, 4.0, 0.0, 1.0, 0.0, 0.0), "all"),
-    "online_spree": ((0.32, 0.98, 1.0, 0.80, 4.0, 0.4, 0.6, 0.0, 0.3, 0.85),
-                     "electronics gift_cards clothing jewellery marketplace"),
-    "card_testing": ((0.12, 1.00, -1.0, 0.8, 4.5, 0.2, 0.7, 0.0, 0.9, 0.90),
-                     "subscription gaming marketplace"),
-    "skimming": ((0.20, 0.05, 1.0, 0.8, 3.5, 0.6, 0.5, 0.8, 0.0, 0.90), "cash electronics fuel"),
-    "lost_card": ((0.15, 0.05, 0.5, 0.8, 4.0, 0.5, 0.3, 0.0, 0.0, 0.70),
-                  "grocery fuel restaurant transit clothing"),
-    "takeover": ((0.15, 0.90, 0.8, 0.85, 2.5, 3.0, 0.3, 0.0, 0.0, 0.70),
-                 "travel hotel electronics marketplace furniture"),
-    "dispute": ((0.06, 0.60, 0.1, 0.7, 1.2, 12.0, 0.0, 0.0, 0.0, 0.00), "all"),
-}  # fmt: skip
-OF_KIND = dict(
-    zip(PARAMETERS.split(), np.array([numbers for numbers, _ in KINDS.values()]).T, strict=True)
-)
+KINDS = pd.read_csv(io.StringIO("""
+kind         share online shift spread size gap  night away tested traces liked
+purchase     .94  nan  0    .6   1   0    0   0   0   0    all
+spree        .045 nan  0    .6   3.5 .5   0   0   0   0    all
+trip         .015 nan  0    .6   3.5 4    0   1   0   0    all
+online_spree .32  .98  1    .8   4   .4   .6  0   .3  .85  electronics,gift_cards,clothing,jewellery,marketplace
+card_testing .12  1    -1   .8   4.5 .2   .7  0   .9  .9   subscription,gaming,marketplace
+skimming     .2   .05  1    .8   3.5 .6   .5  .8  0   .9   cash,electronics,fuel
+lost_card    .15  .05  .5   .8   4   .5   .3  0   0   .7   grocery,fuel,restaurant,transit,clothing
+takeover     .15  .9   .8   .85  2.5 3    .3  0   0   .7   travel,hotel,electronics,marketplace,furniture
+dispute      .06  .6   .1   .7   1.2 12   0   0   0   0    all
+"""), sep=r"\s+")  # fmt: skip
+OF_KIND = {str(name): column.to_numpy() for name, column in KINDS.items()}
 LIKED = np.array(
-    [[what == "all" or name in what.split() for name in NAMES] for _, what in KINDS.values()]
+    [[what == "all" or name in what.split(",") for name in NAMES] for what in KINDS["liked"]]
 )
 N_GENUINE = 3
 HOURS = np.array(
