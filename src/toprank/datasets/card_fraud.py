@@ -335,13 +335,14 @@ class _Simulator:
             fraud_shares = np.interp(ends, self.hours, self.fraud_clock)
             n_new = min(round(self.n_fraud * fraud_shares[1]) - n_fraud, after - before)
             n_fraud += n_new
-            begin = np.interp(random.uniform(*fraud_shares, n_new), self.fraud_clock, self.hours)
+            places = random.uniform(fraud_shares[0], fraud_shares[1], n_new)
+            begin = np.interp(places, self.fraud_clock, self.hours)
             hour = np.minimum((begin // HOUR).astype(np.int64), len(self.fraud_kinds) - 1)
             kind = N_GENUINE + (random.random((n_new, 1)) > self.fraud_kinds[hour]).sum(axis=1)
             fraud = self.unfold(random, begin, kind, ends[1])
-            n = after - before - n_new
-            begin = np.interp(random.uniform(*shares, n), self.clock, self.hours)
-            kind = random.choice(N_GENUINE, n, p=OF_KIND["share"][:N_GENUINE])
+            places = random.uniform(shares[0], shares[1], after - before - n_new)
+            begin = np.interp(places, self.clock, self.hours)
+            kind = random.choice(N_GENUINE, len(begin), p=OF_KIND["share"][:N_GENUINE])
             genuine = self.unfold(random, begin, kind, ends[1])
             rows = {name: np.concatenate([fraud[name], genuine[name]]) for name in fraud}
             yield self.frame(random, _take(rows, np.argsort(rows["time"], kind="stable")))

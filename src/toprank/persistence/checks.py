@@ -108,8 +108,9 @@ class Array:
     high: float | str | None = None
     finite: bool = True
 
-    def check(self, array: Any, what: str, lengths: dict[str, int]) -> None:
-        """Check an array, and note the lengths that it is the first to have."""
+    def check(self, array: Any, what: str, lengths: dict[str, int] | None = None) -> Any:
+        """Check an array and return it; note the lengths that it is the first to have."""
+        lengths = {} if lengths is None else lengths
         fits = isinstance(array, np.ndarray) and array.dtype == self.dtype
         require(fits and array.ndim == len(self.shape), f"{what} is not the array it should be")
         for length, side in zip(self.shape, array.shape, strict=True):
@@ -123,14 +124,7 @@ class Array:
         below = self.low is not None and (array < self.low).any()
         above = high is not None and (array >= high).any()
         require(not (below or above), f"{what} is out of range")
-
-
-def check_array(
-    array: Any, dtype: str, shape: tuple[int | str, ...], what: str, **limits: Any
-) -> np.ndarray:
-    """Check one array that belongs to no record, and return it."""
-    Array(dtype, shape, **limits).check(array, what, {})
-    return array
+        return array
 
 
 N2 = ("n", 2)
@@ -240,14 +234,17 @@ def _known_categories(bins: Any, columns: Any) -> bool:
 
 def _sound_scaler(scaler: Any) -> bool:
     """Whether a StandardScaler inside a ranker is None or finite everywhere, and does not divide by 0."""
-    parts = [getattr(scaler, name, None) for name in ("mean_", "var_", "scale_")]
-    arrays = [part for part in parts if part is not None]
-    plain = type(scaler).__name__ == "StandardScaler" and all(
-        isinstance(part, np.ndarray) and part.dtype == "f8" for part in arrays
-    )
-    fits = plain and all(p.shape == (scaler.n_features_in_,) for p in arrays)
-    finite = fits and all(bool(np.isfinite(p).all()) for p in arrays)
-    return finite and (parts[2] is None or bool((parts[2] > 0).all()))
+    if type(scaler).__name__ != "StandardScaler":
+        return False
+    for name in ("mean_", "var_", "scale_"):
+        if getattr(scaler, name, None) is not None:
+            width = Array(
+                "f8",
+                (scaler.n_features_in_,),
+                low=np.finfo(float).tiny if name == "scale_" else None,
+            )
+            width.check(getattr(scaler, name), f"the {name} of a scaler")
+    return True
 
 
 # The columns of `cells`, one row for each node of the small trees that split a node.
@@ -429,7 +426,7 @@ def _is_a(value: Any, *names: str) -> bool:
     return type(value).__name__ in names
 
 
-def _all_are(values: Any, container: type, name: str) -> bool:
+def _all_are(values: Any, container: type[list[Any] | tuple[Any, ...]], name: str) -> bool:
     return type(values) is container and all(_is_a(value, name) for value in values)
 
 
@@ -525,15 +522,15 @@ def _check_node_ranks(ranks: Any, trees: list[Any]) -> None:
     """Check that there is a rank for each node that a row can end in."""
     require(type(ranks) is list and len(ranks) == len(trees), "a forest has lost its ranks")
     for tree, own in zip(trees, ranks, strict=True):
-        check_array(own, "f8", ("*",), "the ranks of leaves", finite=False)
+        Array("f8", ("*",), finite=False).check(own, "the ranks of leaves")
         require(len(own) > np.flatnonzero(tree.left < 0).max(), "a tree has leaves without a rank")
 
 
 def _check_embedding(model: Any) -> bool:
     """Check the trees of a path embedding: the linear score is one more column after the others."""
     trees, n_columns = model.trees_, model.n_features_in_
-    shape = (len(trees), n_columns)
-    check_array(model.score_coef_, "f8", shape, "the linear scores", finite=False)
+    scores = Array("f8", (len(trees), n_columns), finite=False)
+    scores.check(model.score_coef_, "the linear scores")
     require(model.output in ("concat", "product", "spectral"), "an embedding of unknown output")
     require(type(model.frugal) is bool and type(model.sparse_output) is bool, "unknown options")
     require(_all_are(trees, list, "PathTree"), "an embedding has other trees")
@@ -543,25 +540,24 @@ def _check_embedding(model: Any) -> bool:
         nodes: Any = vars(model).get("spectral_")
         require(type(nodes) is list and len(nodes) == len(trees), "coordinates are missing")
         for tree, own in zip(trees, nodes, strict=True):
-            shape = (len(tree.feature), "*")
-            check_array(own, "f8", shape, "the coordinates of nodes", finite=False)
+            coordinates = Array("f8", (len(tree.feature), "*"), finite=False)
+            coordinates.check(own, "the coordinates of nodes")
     return True
 
 
 def _encoded_categories(model: Any) -> bool:
     """Whether a table encoder reads numbers as numbers and categories that exist."""
     encoding, categories = model.encoding_, model.columns_.categories
-    return all(
-        kind != 2
-        if categories[source] is None
-        else kind == 2 and shift in range(len(categories[source]))
-        for source, kind, shift in zip(encoding.source, encoding.kind, encoding.shift, strict=True)
-    )
+    for source, kind, shift in zip(encoding.source, encoding.kind, encoding.shift, strict=True):
+        values = categories[source]
+        if not (kind != 2 if values is None else kind == 2 and shift in range(len(values))):
+            return False
+    return True
 
 
 # Fitted attribute, what else must hold of it, what is wrong if not; in this order, since some rely on others.
 ATTRIBUTES: list[tuple[str, Callable[[Any], Any], str]] = [
-    ("coef_", lambda m: check_array(m.coef_, "f8", ("*",), "the coefficients") is not None, ""),
+    ("coef_", lambda m: Array("f8").check(m.coef_, "the coefficients") is not None, ""),
     ("coef_", lambda m: getattr(m, "embedding_", None) is not None or len(m.coef_) == m.n_features_in_,
      "the coefficients are not the array they should be"),
     ("boosters_", lambda m: m.boosters_ and _all_are(m.boosters_, list, "Booster"),
@@ -578,7 +574,7 @@ ATTRIBUTES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("tree_", lambda m: _check_rank_trees([m.tree_], m.space_), ""),
     ("trees_", _check_trees, ""),
     ("encoding_", _encoded_categories, "an encoding has a category that does not exist"),
-    ("scale_", lambda m: (check_array(m.scale_, "f8", (int(m.n_features_in_),), "the scale") > 0).all(),
+    ("scale_", lambda m: (Array("f8", (int(m.n_features_in_),)).check(m.scale_, "the scale") > 0).all(),
      "the scale of an encoder is not above 0"),
     ("scaler_", lambda m: _sound_scaler(m.scaler_), "the scaler of a model is damaged"),
 ]  # fmt: skip

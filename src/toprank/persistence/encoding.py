@@ -39,56 +39,48 @@ MAX_LENGTH = 2**40
 
 # -- what a model file may hold -----------------------------------------------------------------------
 
+
+def _by_name(modules: dict[str, str]) -> dict[str, str]:
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
 # Frozen dataclasses of the library, made by their constructors. What follows a dot is the class's name.
-RECORDS: dict[str, str] = {
-    "Columns": "toprank.columns",
-    "binning.Bins": "toprank.binning",
-    "NumericEncoding": "toprank.encoding",
-    "Literal": "toprank.rule",
-    "Rule": "toprank.rule",
-    "BinnedColumns": "toprank.rules.binned",
-    "KeptRound": "toprank.rules.scoring",
-    "Variable": "toprank.rules.relational.clause",
-    "Constant": "toprank.rules.relational.clause",
-    "Atom": "toprank.rules.relational.clause",
-    "Clause": "toprank.rules.relational.clause",
-    "Mode": "toprank.rules.relational.schema",
-    "Predicate": "toprank.rules.relational.schema",
-    "Schema": "toprank.rules.relational.schema",
-    "RankTree": "toprank.trees.tree",
-    "LeafRankRules": "toprank.trees.leafrank",
-    "SVMRules": "toprank.trees.splitters",
-    "EstimatorRules": "toprank.trees.splitters",
-    "SVMSplit": "toprank.trees.splitters",
-    "CellOrder": "toprank.trees.consensus",
-    "KernelFunction": "toprank.margin.kernels",
-    "KernelExpansion": "toprank.margin.kernels",
-    "PathTree": "toprank.margin.tree_path",
-    "OutOfFoldCounts": "toprank.shortlisting.counts",
-    "ProbabilityMap": "toprank.shortlisting.calibration",
-}
+RECORDS = _by_name({
+    "toprank.columns": "Columns",
+    "toprank.binning": "binning.Bins",
+    "toprank.encoding": "NumericEncoding",
+    "toprank.rule": "Literal Rule",
+    "toprank.rules.binned": "BinnedColumns",
+    "toprank.rules.scoring": "KeptRound",
+    "toprank.rules.relational.clause": "Variable Constant Atom Clause",
+    "toprank.rules.relational.schema": "Mode Predicate Schema",
+    "toprank.trees.tree": "RankTree",
+    "toprank.trees.leafrank": "LeafRankRules",
+    "toprank.trees.splitters": "SVMRules EstimatorRules SVMSplit",
+    "toprank.trees.consensus": "CellOrder",
+    "toprank.margin.kernels": "KernelFunction KernelExpansion",
+    "toprank.margin.tree_path": "PathTree",
+    "toprank.shortlisting.counts": "OutOfFoldCounts",
+    "toprank.shortlisting.calibration": "ProbabilityMap",
+})  # fmt: skip
 
 # Parts of scikit-learn whose fitted state is plain, so that none of it reaches compiled code unchecked.
-SCIKIT_LEARN: dict[str, str] = {
-    name: f"sklearn.{module}"
-    for module, names in {
-        "pipeline": "Pipeline FeatureUnion",
-        "compose": "ColumnTransformer",
-        "preprocessing": "FunctionTransformer StandardScaler MinMaxScaler MaxAbsScaler RobustScaler "
-        "OneHotEncoder OrdinalEncoder LabelEncoder LabelBinarizer",
-        "impute": "SimpleImputer MissingIndicator",
-        "decomposition": "PCA TruncatedSVD",
-        "feature_selection": "VarianceThreshold",
-        "linear_model": "LogisticRegression RidgeClassifier",
-        "svm": "LinearSVC",
-        "naive_bayes": "GaussianNB",
-        "tree": "DecisionTreeClassifier ExtraTreeClassifier",
-        "ensemble": "RandomForestClassifier ExtraTreesClassifier",
-        "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
-        "isotonic": "IsotonicRegression",
-    }.items()
-    for name in names.split()
-}
+SCIKIT_LEARN = _by_name({
+    "sklearn.pipeline": "Pipeline FeatureUnion",
+    "sklearn.compose": "ColumnTransformer",
+    "sklearn.preprocessing": "FunctionTransformer StandardScaler MinMaxScaler MaxAbsScaler RobustScaler "
+    "OneHotEncoder OrdinalEncoder LabelEncoder LabelBinarizer",
+    "sklearn.impute": "SimpleImputer MissingIndicator",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.feature_selection": "VarianceThreshold",
+    "sklearn.linear_model": "LogisticRegression RidgeClassifier",
+    "sklearn.svm": "LinearSVC",
+    "sklearn.naive_bayes": "GaussianNB",
+    "sklearn.tree": "DecisionTreeClassifier ExtraTreeClassifier",
+    "sklearn.ensemble": "RandomForestClassifier ExtraTreesClassifier",
+    "sklearn.calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+    "sklearn.isotonic": "IsotonicRegression",
+})  # fmt: skip
 
 # Types that scikit-learn keeps as parameters or fitted state.
 TYPES: dict[str, type] = {cls.__name__: cls for cls in (float, int, str, bool, object)}
@@ -232,10 +224,10 @@ class Encoder:
             name = "O" if value.kind == "O" else _storable(value, where)
             return {"~": "dtype", "type": name}
         if isinstance(value, type):
-            name = next((name for name, known in TYPES.items() if value is known), None)
-            if name is None:
-                raise TypeError(_refusal(f"the class {value.__name__}", where))
-            return {"~": "type", "name": name}
+            for name, known in TYPES.items():
+                if value is known:
+                    return {"~": "type", "name": name}
+            raise TypeError(_refusal(f"the class {value.__name__}", where))
         return self._object(value, where)
 
     def _items(self, values: Any, where: Where) -> list[Any]:

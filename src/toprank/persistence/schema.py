@@ -217,7 +217,7 @@ def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
 
 
 def _column_summaries(X: Any) -> Iterator[dict[str, Any]]:
-    rows = as_frame(X) if is_table(X) else X.tocsc() if sparse.issparse(X) else np.asarray(X)
+    rows: Any = as_frame(X) if is_table(X) else X.tocsc() if sparse.issparse(X) else np.asarray(X)
     for j in range(min(rows.shape[1], MAX_COLUMNS)):
         if isinstance(rows, pd.DataFrame):
             try:
