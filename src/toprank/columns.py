@@ -1,6 +1,6 @@
 """Tables in, one float matrix out: which columns are numbers, which are categories.
 
-Estimators that take categories see their codes (0, 1, ... in the sorted order of the values, NaN for
+Estimators that take categories see their codes (0, 1, ... in the order of the known values, NaN for
 missing or never seen). What was learnt is plain data, so a model file can carry it.
 """
 
@@ -68,13 +68,9 @@ class SchemaDifference:
         return bool(self.missing or self.extra or self.retyped)
 
     def __str__(self) -> str:
-        parts = [
-            f"{label} {', '.join(map(repr, names))}"
-            for label, names in (("missing", self.missing), ("not in training", self.extra))
-            if names
-        ]
-        parts += list(self.retyped)
-        return f"the columns differ from those of training: {'; '.join(parts)}"
+        named = {"missing": self.missing, "not in training": self.extra}
+        parts = [f"{what} {', '.join(map(repr, names))}" for what, names in named.items() if names]
+        return f"the columns differ from those of training: {'; '.join([*parts, *self.retyped])}"
 
 
 @dataclass(frozen=True)
@@ -162,11 +158,7 @@ class Columns:
 
     def category_names(self) -> list[str]:
         """Names of the categorical columns."""
-        return [
-            name
-            for name, values in zip(self.names, self.categories, strict=True)
-            if values is not None
-        ]
+        return np.array(self.names, dtype=object)[self.is_category].tolist()
 
     def matrix(self, frame: pd.DataFrame, *, unseen: float = np.nan) -> np.ndarray:
         """Return `frame` as a float matrix: numbers as they are, categories as codes.
@@ -249,7 +241,7 @@ def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
     codes = pd.Index(values).get_indexer(pd.Index(cells))
     if len(codes) and (codes < 0).all() and column.notna().any():
         # one new category is no surprise; another type of cell, none of them known, is a mistake
-        trained, now = _kind(pd.Index(values).dtype), _kind(_plain_dtype(column))
+        trained, now = _kind(pd.Index(values).dtype), _kind(column.dtype)
         if trained != now:
             raise ValueError(
                 f"column {name!r} held {trained} as categories in training but holds {now} "
@@ -258,14 +250,9 @@ def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
     return codes
 
 
-def _plain_dtype(column: pd.Series) -> Any:
-    """Return the type of the cells themselves."""
-    dtype = column.dtype
-    return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
-
-
 def _kind(dtype: Any) -> str:
-    """Return a word for what cells of a type are."""
+    """Return a word for what cells of a type are; those of categories are their values."""
+    dtype = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     if pd.api.types.is_bool_dtype(dtype):
         return "booleans"
     if pd.api.types.is_numeric_dtype(dtype):
@@ -277,15 +264,14 @@ def _kind(dtype: Any) -> str:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return the cells of a numeric column as floats, NaN where missing."""
-    trouble: Any = ""
-    if _kind(column.dtype) == "dates or times":  # NumPy would take them for counts of a time unit
-        trouble = "they are dates or times"
-    else:
-        try:
-            return column.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            trouble = error
-    raise ValueError(
-        f"column {name!r} held numbers in training but has cells that are not numbers "
-        f"(type {column.dtype}): {trouble}"
-    )
+    try:
+        if (
+            _kind(column.dtype) == "dates or times"
+        ):  # NumPy would take them for counts of a time unit
+            raise TypeError("they are dates or times")
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"column {name!r} held numbers in training but has cells that are not numbers "
+            f"(type {column.dtype}): {error}"
+        ) from error

@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from toprank.datasets import gauss20d, gauss20d_bayes_auc, gauss20d_bayes_score, toy14
-from toprank.datasets.toys import GAUSSIANS, GaussianPair
+from toprank.datasets.generators import GAUSSIANS, GaussianPair
 
 SETS = list(GAUSSIANS)
 

@@ -228,6 +228,19 @@ def test_a_loaded_model_can_learn_again(path: Path) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).explain(X), model.explain(X))
 
 
+def test_categories_that_came_later_keep_their_codes(path: Path) -> None:
+    frame, y = table(missing=False)
+    early = frame["country"].to_numpy() != "DE"
+    old = toprank.GradientBoostingRanker(n_estimators=5, random_state=0, n_jobs=1)
+    old.fit(frame[early], y[early])
+    model = toprank.GradientBoostingRanker(n_estimators=5, random_state=0, n_jobs=1)
+    model.fit(frame, y, init_model=old)
+    known = model.columns_.categories[model.columns_.names.index("country")].tolist()
+    assert known[-1] == "DE"  # appended, so the values are not sorted
+    again = round_trip(model, path, frame, y)
+    np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
+
+
 # -- what the file says -----------------------------------------------------------------------------
 
 

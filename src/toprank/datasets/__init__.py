@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from toprank.datasets.card_fraud import iter_card_fraud, make_card_fraud, write_card_fraud
-from toprank.datasets.loaders import (
-    Dataset,
-    RelationalDataset,
-    describe,
-    load,
-    load_relational,
+from toprank.datasets.generators import (
+    gauss20d,
+    gauss20d_bayes_auc,
+    gauss20d_bayes_score,
+    make_queries,
+    toy14,
 )
-from toprank.datasets.queries import make_queries
+from toprank.datasets.loaders import Dataset, RelationalDataset, describe, load, load_relational
 from toprank.datasets.relational import make_relational
-from toprank.datasets.toys import gauss20d, gauss20d_bayes_auc, gauss20d_bayes_score, toy14
 
 __all__ = [
     "Dataset",

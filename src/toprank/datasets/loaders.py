@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -139,38 +140,29 @@ class RelationalDataset:
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set.
-
-    Attributes
-    ----------
-    name : str
-    task : {"binary", "queries", "relational"}
-    rows, features, positives : int
-        For relational data the features are background predicates; for queries the positives are
-        rows with a relevance above 0.
-    positive_class : str
-    licence, source, note : str
-    openml_id : int or None
-        The same data on OpenML; None where no copy is known to be the same.
-    """
+    """One data set of the catalogue, for the task "binary", "queries" or "relational"."""
 
     name: str
     task: str
     rows: int
-    features: int
-    positives: int
+    features: int  # background predicates of relational data
+    positives: int  # rows with a relevance above 0
     positive_class: str
     licence: str
     source: str
     note: str
-    openml_id: int | None
+    openml_id: int | None  # None where no copy on OpenML is known to be the same
 
     @property
     def description(self) -> str:
         """Source, positive class, note and licence in one paragraph."""
-        sentences = [self.source, f"positive: {self.positive_class}", self.note,
-                     f"licence: {self.licence}"]  # fmt: skip
-        return "; ".join(sentence for sentence in sentences if sentence)
+        parts = (
+            self.source,
+            f"positive: {self.positive_class}",
+            self.note,
+            f"licence: {self.licence}",
+        )
+        return "; ".join(filter(None, parts))
 
 
 @cache
@@ -185,11 +177,10 @@ def catalogue() -> dict[str, Entry]:
     entries = {}
     with files("toprank.datasets").joinpath("catalogue.csv").open(encoding="utf-8") as file:
         for line in csv.DictReader(file):
-            numbers: dict[str, Any] = {
-                name: int(line[name]) for name in ("rows", "features", "positives")
-            }
-            numbers["openml_id"] = int(line["openml_id"]) if line["openml_id"] else None
-            entries[line["name"]] = Entry(**{**line, **numbers})
+            values: dict[str, Any] = {**line, "openml_id": line["openml_id"] or None}
+            for name in ("rows", "features", "positives", "openml_id"):
+                values[name] = values[name] and int(values[name])
+            entries[line["name"]] = Entry(**values)
     return entries
 
 
@@ -272,7 +263,9 @@ def load(name: str, *, as_frame: bool = True, data_home: Any = None) -> Dataset 
     data = _from_parquet(entry, path) if path is not None else _from_openml(entry, data_home)
     if as_frame:
         return data
-    return replace(data, X=_as_array(data.X))
+    if all(map(pd.api.types.is_numeric_dtype, data.X.dtypes)):
+        return replace(data, X=data.X.to_numpy(dtype=np.float64, na_value=np.nan))
+    return replace(data, X=data.X.to_numpy(dtype=object))
 
 
 def load_relational(name: str) -> RelationalDataset:
@@ -306,13 +299,9 @@ def load_relational(name: str) -> RelationalDataset:
     if folder is None:
         raise FileNotFoundError(_how_to_get(entry))
     schema = json.loads(_existing(folder / "schema.json").read_text(encoding="utf-8"))
-    tables = {
-        predicate: _read(_existing(folder / facts["file"]))
-        for predicate, facts in schema["predicates"].items()
-    }
-    rows = _read(_existing(folder / schema["examples"]["file"]))
+    tables = {name: _read(folder / facts["file"]) for name, facts in schema["predicates"].items()}
     arguments = schema["examples"]["arguments"]
-    _check_columns(rows, [*arguments, "target"], folder)
+    rows = _read(folder / schema["examples"]["file"], [*arguments, "target"])
     y = rows["target"].to_numpy(dtype=np.int8)
     _check_size(entry, len(y), len(tables), int(y.sum()), folder)
     return RelationalDataset(
@@ -329,18 +318,14 @@ def load_relational(name: str) -> RelationalDataset:
 def _local(relative: str) -> Path | None:
     """Return the path inside the data folder, if there is such a folder and path."""
     folder = os.environ.get(FOLDER_VARIABLE)
-    if not folder:
-        return None
-    path = Path(folder) / relative
-    return path if path.exists() else None
+    path = Path(folder) / relative if folder else None
+    return path if path and path.exists() else None
 
 
 def _from_parquet(entry: Entry, path: Path) -> Dataset:
     """Read a file, and split its columns into features, labels, queries and others."""
-    frame = _read(path)
-    label = "relevance" if entry.task == "queries" else "target"
-    needed = [label, "qid"] if entry.task == "queries" else [label]
-    _check_columns(frame, needed, path)
+    needed = ["relevance", "qid"] if entry.task == "queries" else ["target"]
+    frame, label = _read(path, needed), needed[0]
     splits = [column for column in _SPLIT_COLUMNS if column in frame.columns]
     X = frame.drop(columns=[*needed, *splits])
     y = frame[label].to_numpy()
@@ -359,7 +344,7 @@ def _from_openml(entry: Entry, data_home: Any) -> Dataset:
     except OSError as error:  # no connection, or the server does not answer
         raise FileNotFoundError(f"{_how_to_get(entry)} (OpenML: {error})") from error
     source = f"OpenML {entry.openml_id}"
-    hint = f"it has changed; set {FOLDER_VARIABLE} to a folder that holds the data set"
+    hint = f"; it has changed; set {FOLDER_VARIABLE} to a folder that holds the data set"
     _check_size(entry, *X.shape, int(y.sum()), source, hint)
     description = f"{entry.description}; {source}"
     return Dataset(entry.name, X, y, extra=X[_times(X)], description=description)
@@ -392,21 +377,18 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """Read a Parquet file."""
+def _read(path: Path, needed: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a Parquet file that must have some columns."""
     import pyarrow as pa
 
     try:
-        return pd.read_parquet(path)
+        frame = pd.read_parquet(_existing(path))
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
-
-
-def _check_columns(frame: pd.DataFrame, needed: list[str], path: Path) -> None:
-    """Refuse a file without the columns that every data set of its task has."""
     missing = [column for column in needed if column not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}")
+    return frame
 
 
 def _check_size(
@@ -417,15 +399,8 @@ def _check_size(
         raise ValueError(
             f"{source} is not the data set {entry.name!r} of the catalogue: it has {rows} rows, "
             f"{features} features and {positives} positives instead of {entry.rows}, "
-            f"{entry.features} and {entry.positives}" + (f"; {hint}" if hint else "")
+            f"{entry.features} and {entry.positives}{hint}"
         )
-
-
-def _as_array(X: pd.DataFrame) -> np.ndarray:
-    """Return floats if all columns are numbers, objects otherwise."""
-    if all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
-        return X.to_numpy(dtype=np.float64, na_value=np.nan)
-    return X.to_numpy(dtype=object)
 
 
 # -- OpenML --------------------------------------------------------------------------------------------
@@ -433,30 +408,14 @@ def _as_array(X: pd.DataFrame) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an OpenML table becomes one of ours.
+    """How an OpenML table becomes one of ours."""
 
-    Attributes
-    ----------
-    positive : tuple of str
-        Target values that are positives. Numbers are compared as numbers.
-    negative : tuple of str
-        Target values that are negatives; empty for all others. Rows with other values are left out.
-    at_least : float or None
-        For a numeric target: positive from here up.
-    target : str
-        Name of the target column; the one OpenML declares by default.
-    columns : pair of (int or None)
-        The first feature that is kept and the one after the last.
-    complete : bool
-        Whether rows with missing values are left out.
-    """
-
-    positive: tuple[str, ...] = ()
-    negative: tuple[str, ...] = ()
-    at_least: float | None = None
+    positive: tuple[str, ...] = ()  # target values; numbers are compared as numbers
+    negative: tuple[str, ...] = ()  # empty for all others; rows with other values are left out
+    at_least: float | None = None  # of a numeric target: positive from here up
     target: str = "default-target"
-    columns: tuple[int | None, int | None] = (None, None)
-    complete: bool = False
+    columns: tuple[int | None, int | None] = (None, None)  # the first, and the one after the last
+    complete: bool = False  # leave out rows with missing values
 
 
 RECIPES: dict[str, Recipe] = {
@@ -511,16 +470,13 @@ def _as_frame(data: Any, names: list[str]) -> pd.DataFrame:
     if not isinstance(data, pd.DataFrame):
         dense = data.toarray() if hasattr(data, "toarray") else np.asarray(data)
         return pd.DataFrame(dense, columns=list(names))
-    columns = {}
-    for name in data.columns:
-        column = data[name]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            numbers = pd.to_numeric(pd.Series(column.cat.categories), errors="coerce")
-            if numbers.notna().all():
-                column = column.cat.rename_categories(numbers.tolist()).astype(float)
-            else:
-                column = column.astype("str")
-        columns[name] = column
+    columns = dict(data.items())
+    for name, column in data.select_dtypes("category").items():
+        numbers = pd.to_numeric(pd.Series(column.cat.categories), errors="coerce")
+        if numbers.notna().all():
+            columns[name] = column.cat.rename_categories(numbers.tolist()).astype(float)
+        else:
+            columns[name] = column.astype("str")
     return pd.DataFrame(columns)
 
 

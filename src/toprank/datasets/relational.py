@@ -88,10 +88,22 @@ def make_relational(
     """
     from sklearn.utils import check_random_state
 
+    if not (0 <= noise < 1 and skew > 0 and n_distractors >= 0 and n_folds >= 1):
+        raise ValueError(
+            "noise must be at least 0 and below 1, skew above 0, n_distractors at least 0 and n_folds "
+            f"at least 1; got {noise}, {skew}, {n_distractors} and {n_folds}"
+        )
     n_positives = round(n_examples / (1.0 + skew))
-    _check(n_examples, n_positives, skew, noise, n_distractors, n_folds)
+    if n_positives < 1 or n_positives * (1 + noise) >= n_examples:
+        raise ValueError(
+            f"{n_examples} examples at a skew of 1:{skew:g} give {n_positives} positives: too few "
+            "or too many; change n_examples or skew"
+        )
     random = check_random_state(random_state)
-    y, covered = _labels(random, n_examples, n_positives, noise)
+    order, n_noisy = random.permutation(n_examples), round(noise * n_positives)
+    y, covered = np.zeros(n_examples, dtype=np.int64), np.zeros(n_examples, dtype=bool)
+    y[order[:n_positives]] = 1
+    covered[order[n_noisy : n_positives + n_noisy]] = True
     tables, risky_payee = _payees(random, n_examples)
     opened, transfers = _accounts(random, covered, risky_payee)
     accounts = _names("a", np.arange(n_examples))
@@ -119,36 +131,6 @@ def make_relational(
     )
 
 
-def _check(
-    n_examples: int, n_positives: int, skew: float, noise: float, n_distractors: int, n_folds: int
-) -> None:
-    """Refuse what cannot be drawn."""
-    if not 0 <= noise < 1:
-        raise ValueError(f"noise must be at least 0 and below 1, got {noise}")
-    if not skew > 0:
-        raise ValueError(f"skew must be above 0, got {skew}")
-    if n_distractors < 0 or n_folds < 1:
-        raise ValueError("n_distractors must be at least 0 and n_folds at least 1")
-    if n_positives < 1 or n_positives * (1 + noise) >= n_examples:
-        raise ValueError(
-            f"{n_examples} examples at a skew of 1:{skew:g} give {n_positives} positives: too few "
-            "or too many; change n_examples or skew"
-        )
-
-
-def _labels(
-    random: np.random.RandomState, n: int, n_positives: int, noise: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw labels, and which examples the rule covers: as many, less the noise on either side."""
-    order = random.permutation(n)
-    n_noisy = round(noise * n_positives)
-    y = np.zeros(n, dtype=np.int64)
-    covered = np.zeros(n, dtype=bool)
-    y[order[:n_positives]] = 1
-    covered[order[n_noisy : n_positives + n_noisy]] = True
-    return y, covered
-
-
 def _payees(
     random: np.random.RandomState, n_accounts: int
 ) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
@@ -164,14 +146,9 @@ def _payees(
     risky = np.zeros(n_payees, dtype=bool)
     risky[payee[kind[device] == emulator]] = True
     uses = pd.DataFrame({"payee": payee, "device": device}).drop_duplicates(ignore_index=True)
-    return {
-        "uses": pd.DataFrame(
-            {"payee": _names("p", uses["payee"]), "device": _names("d", uses["device"])}
-        ),
-        "device_kind": pd.DataFrame(
-            {"device": _names("d", np.arange(n_devices)), "kind": np.array(KINDS)[kind]}
-        ),
-    }, risky
+    uses = uses.assign(payee=_names("p", uses["payee"]), device=_names("d", uses["device"]))
+    devices = {"device": _names("d", np.arange(n_devices)), "kind": np.array(KINDS)[kind]}
+    return {"uses": uses, "device_kind": pd.DataFrame(devices)}, risky
 
 
 def _accounts(

@@ -37,6 +37,22 @@ INTEGER_ARRAYS = (
 CATEGORY_ARRAYS = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
 
+# The keys of each object of a booster, by its name.
+PARTS: dict[str, str] = {
+    "booster": "learner version",
+    "learner": "attributes feature_names feature_types gradient_booster learner_model_param objective",
+    "learner_model_param": "base_score boost_from_average num_class num_feature num_target",
+    "objective": "name reg_loss_param",
+    "reg_loss_param": "scale_pos_weight",
+    "gradient_booster": "model name",
+    "model": "cats gbtree_model_param iteration_indptr tree_info trees",
+    "cats": "enc feature_segments sorted_idx",
+    "gbtree_model_param": "num_parallel_tree num_trees",
+    "tree": " ".join(("id tree_param", *FLOAT_ARRAYS, *INTEGER_ARRAYS, *CATEGORY_ARRAYS)),
+    "tree_param": "num_deleted num_feature num_nodes size_leaf_vector",
+}
+
+
 def make_booster(text: bytes, columns: Columns, threads: int = 0) -> Any:
     """Check a booster over some columns and let XGBoost load it."""
     from toprank.boosting.xgboost_helpers import require_xgboost
@@ -64,32 +80,25 @@ def check_booster(text: bytes, columns: Columns) -> dict[str, Any]:
         The columns the booster was trained on.
     """
     model = json.loads(text)
-    _check_keys(model, {"learner", "version"}, "a booster")
+    _check_parts(model, "booster", "a booster")
     version = model["version"]
     known = isinstance(version, list) and len(version) == 3
     known = known and all(_is_integer(v, 0, 999) for v in version) and version[0] >= 2
     require(known, "a booster has no version")
-    learner = model["learner"]
-    parts = {"attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param",
-             "objective"}  # fmt: skip
-    _check_keys(learner, parts, "a booster")
-    _check_learner(learner, columns)
-    booster = learner["gradient_booster"]
-    _check_keys(booster, {"model", "name"}, "a booster")
-    name = booster["name"]
-    require(name == "gbtree", f"a booster is of the unknown kind {name!r:.40}")
-    _check_trees(booster["model"], columns)
+    _check_learner(model["learner"], columns)
+    _check_trees(model["learner"]["gradient_booster"]["model"], columns)
     return model
 
 
-def _check_keys(
-    node: Any, known: set[str], what: str, optional: frozenset[str] = frozenset()
-) -> None:
-    """Check that a part is an object with exactly the known keys."""
+def _check_parts(node: Any, name: str, what: str) -> None:
+    """Check that a part is an object with exactly the known keys, and its own parts too."""
     require(isinstance(node, dict), f"{what} is damaged")
-    lacking, unknown = sorted(known - set(node)), sorted(set(node) - known - optional)
+    known = set(PARTS[name].split())
+    lacking, unknown = sorted(known - set(node) - {"cats"}), sorted(set(node) - known)
     require(not lacking, f"{what} lacks {', '.join(lacking)}")
     require(not unknown, f"{what} has unknown parts: {', '.join(unknown)[:80]}")
+    for inner in sorted(set(node) & set(PARTS)):
+        _check_parts(node[inner], inner, what)
 
 
 def _is_integer(value: Any, low: int, high: int) -> bool:
@@ -98,17 +107,23 @@ def _is_integer(value: Any, low: int, high: int) -> bool:
 
 def _text_number(value: Any) -> int:
     """Return an integer that XGBoost keeps as text."""
-    require(
-        isinstance(value, str) and _INTEGER.fullmatch(value) is not None, "a booster is damaged"
-    )
+    known = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
+    require(known, "a booster is damaged")
     return int(value)
+
+
+def _is_text_of_number(value: Any) -> bool:
+    number = isinstance(value, str) and _NUMBER.fullmatch(value)
+    return bool(number) and abs(float(value)) <= FLOAT32_MAX
 
 
 def _check_learner(learner: dict[str, Any], columns: Columns) -> None:
     """Check parameters, objective, attributes and columns."""
-    parameters, names = learner["learner_model_param"], list(columns.names)
-    known = {"base_score", "boost_from_average", "num_class", "num_feature", "num_target"}
-    _check_keys(parameters, known, "the parameters of a booster")
+    parameters, objective, names = (
+        learner["learner_model_param"],
+        learner["objective"],
+        list(columns.names),
+    )
     n_columns = _text_number(parameters["num_feature"])
     wrong = f"a booster has {n_columns} columns where its model has {len(names)}"
     require(n_columns == len(names), wrong)
@@ -116,75 +131,57 @@ def _check_learner(learner: dict[str, Any], columns: Columns) -> None:
     single = parameters["num_class"] == "0" and parameters["num_target"] == "1"
     require(single, "a booster has more than one output")
     score = parameters["base_score"]
-    number = isinstance(score, str) and _NUMBER.fullmatch(score.removeprefix("[").removesuffix("]"))
-    finite = number and abs(float(score.strip("[]"))) <= FLOAT32_MAX
-    require(finite, "a booster has a damaged base score")
-    _check_objective(learner["objective"])
+    known = isinstance(score, str) and _is_text_of_number(score.removeprefix("[").removesuffix("]"))
+    require(known, "a booster has a damaged base score")
+    name = objective["name"]
+    require(isinstance(name, str) and name in OBJECTIVES, f"unknown objective {name!r:.40}")
+    weight = objective["reg_loss_param"]["scale_pos_weight"]
+    require(_is_text_of_number(weight), "the objective of a booster is damaged")
     attributes = learner["attributes"]
     plain = isinstance(attributes, dict) and all(isinstance(v, str) for v in attributes.values())
     require(plain, "a booster has damaged attributes")
     require(learner["feature_names"] in ([], names), "a booster names other columns")
-    _check_feature_types(learner["feature_types"], columns)
-
-
-def _check_objective(objective: Any) -> None:
-    require(isinstance(objective, dict), "a booster has no objective")
-    name = objective.get("name")
-    require(isinstance(name, str) and name in OBJECTIVES, f"unknown objective {name!r:.40}")
-    _check_keys(objective, {"name", "reg_loss_param"}, "the objective of a booster")
-    _check_keys(objective["reg_loss_param"], {"scale_pos_weight"}, "the objective of a booster")
-    weight = objective["reg_loss_param"]["scale_pos_weight"]
-    number = isinstance(weight, str) and _NUMBER.fullmatch(weight)
-    require(number, "the objective of a booster is damaged")
-
-
-def _check_feature_types(types: Any, columns: Columns) -> None:
-    require(isinstance(types, list), "a booster has damaged column types")
-    if not types:
-        require(not columns.is_category.any(), "a booster lacks the types of its columns")
-        return
-    require(len(types) == len(columns.names), "a booster has too few or too many column types")
-    for kind, category in zip(types, columns.is_category, strict=True):
+    kinds = learner["feature_types"]
+    require(isinstance(kinds, list), "a booster has damaged column types")
+    require(kinds or not columns.is_category.any(), "a booster lacks the types of its columns")
+    require(len(kinds) in (0, len(names)), "a booster has too few or too many column types")
+    for kind, category in zip(kinds, columns.is_category, strict=False):
         known = isinstance(kind, str) and kind in FEATURE_TYPES["c" if category else "q"]
         require(known, "a booster has other column types than its model")
+    name = learner["gradient_booster"]["name"]
+    require(name == "gbtree", f"a booster is of the unknown kind {name!r:.40}")
 
 
 def _check_trees(model: Any, columns: Columns) -> None:
     """Check the counts around the trees, then each tree."""
-    known = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
-    _check_keys(model, known, "a booster", optional=frozenset({"cats"}))
-    _check_keys(model["gbtree_model_param"], {"num_parallel_tree", "num_trees"}, "a booster")
     trees, starts, info = model["trees"], model["iteration_indptr"], model["tree_info"]
     require(all(isinstance(part, list) for part in (trees, starts, info)), "a booster is damaged")
     n_trees = _text_number(model["gbtree_model_param"]["num_trees"])
     parallel = _text_number(model["gbtree_model_param"]["num_parallel_tree"])
     require(n_trees == len(trees) == len(info), "a booster has lost trees")
     require(parallel == 1 and starts == list(range(n_trees + 1)), "a booster has damaged rounds")
-    require(
-        all(_is_integer(group, 0, 0) for group in info), "a booster has trees of unknown groups"
-    )
-    if "cats" in model:
-        _check_keys(model["cats"], {"enc", "feature_segments", "sorted_idx"}, "a booster")
-        empty = all(part == [] for part in model["cats"].values())
-        require(empty, "a booster keeps categories of its own")
+    single = all(_is_integer(group, 0, 0) for group in info)
+    require(single, "a booster has trees of unknown groups")
+    empty = all(part == [] for part in model.get("cats", {}).values())
+    require(empty, "a booster keeps categories of its own")
     for number, tree in enumerate(trees):
         _check_tree(tree, number, columns)
 
 
 def _check_tree(tree: Any, number: int, columns: Columns) -> None:
     what = f"tree {number} of a booster"
-    arrays = {*FLOAT_ARRAYS, *INTEGER_ARRAYS, *CATEGORY_ARRAYS}
-    _check_keys(tree, {"id", "tree_param", *arrays}, what)
+    _check_parts(tree, "tree", what)
     parameters = tree["tree_param"]
-    _check_keys(parameters, {"num_deleted", "num_feature", "num_nodes", "size_leaf_vector"}, what)
     n_nodes = _text_number(parameters["num_nodes"])
     require(_is_integer(tree["id"], number, number), f"{what} has another number")
     known = parameters["num_deleted"] == "0" and parameters["size_leaf_vector"] in ("0", "1")
     known = known and _text_number(parameters["num_feature"]) == len(columns.names)
     require(known, f"{what} has unknown parameters")
     require(n_nodes > 0, f"{what} is empty")
-    nodes = {name: _floats(tree[name], f"{what} ({name})") for name in FLOAT_ARRAYS}
-    nodes |= {name: _integers(tree[name], f"{what} ({name})") for name in INTEGER_ARRAYS}
+    nodes = {
+        name: _numbers(tree[name], f"{what} ({name})", whole=name in INTEGER_ARRAYS)
+        for name in (*FLOAT_ARRAYS, *INTEGER_ARRAYS)
+    }
     for name, cells in nodes.items():
         require(len(cells) == n_nodes, f"{what} has {name} of the wrong length")
     for name in ("default_left", "split_type"):
@@ -193,20 +190,19 @@ def _check_tree(tree: Any, number: int, columns: Columns) -> None:
     _check_categories(tree, nodes, columns, what)
 
 
-def _integers(values: Any, what: str) -> np.ndarray:
-    """Return a list of integers of 32 bits as an array."""
-    require(isinstance(values, list), f"{what} is not a list")
-    require(set(map(type, values)) <= {int}, f"{what} holds other things than numbers")
-    require(all(-(2**31) <= v < 2**31 for v in values), f"{what} holds numbers out of range")
-    return np.array(values, dtype=np.int64)
+def _numbers(values: Any, what: str, whole: bool) -> np.ndarray:
+    """Return a list of integers of 32 bits, or of finite numbers of single precision, as an array.
 
-
-def _floats(values: Any, what: str) -> np.ndarray:
-    """Return a list of finite numbers of single precision as an array; make all of them floats."""
+    XGBoost tells integers from other numbers by their spelling, so the latter become floats in place.
+    """
     require(isinstance(values, list), f"{what} is not a list")
-    require(set(map(type, values)) <= {int, float}, f"{what} holds other things than numbers")
-    # XGBoost tells integers from other numbers by their spelling; a huge one has no float
-    require(not any(type(v) is int and abs(v) >= 2**53 for v in values), f"{what} is out of range")
+    types = {int} if whole else {int, float}
+    require(set(map(type, values)) <= types, f"{what} holds other things than numbers")
+    limit = 2**31 if whole else 2**53
+    small = all(type(v) is float or -limit <= v < limit for v in values)
+    require(small, f"{what} holds numbers out of range")
+    if whole:
+        return np.array(values, dtype=np.int64)
     values[:] = map(float, values)
     cells = np.array(values, dtype=np.float64)
     require((np.abs(cells) <= FLOAT32_MAX).all(), f"{what} is not finite")  # NaN neither
@@ -243,7 +239,7 @@ def _check_categories(
 ) -> None:
     """Check sets of categories: one for each split on a categorical column, one after the other."""
     categories, owners, starts, sizes = (
-        _integers(tree[name], f"{what} ({name})") for name in CATEGORY_ARRAYS
+        _numbers(tree[name], f"{what} ({name})", whole=True) for name in CATEGORY_ARRAYS
     )
     inner, is_set = nodes["left_children"] != -1, nodes["split_type"] == 1
     feature = nodes["split_indices"]
@@ -268,15 +264,7 @@ MAX_CLASSES = 10_000
 
 
 def tree_parts(tree: Any) -> dict[str, Any]:
-    """Return the arrays of a tree, one for each field of its nodes.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]).tree_
-    >>> make_tree(tree_parts(tree)).threshold.tolist() == tree.threshold.tolist()
-    True
-    """
+    """Return the arrays of a tree, one for each field of its nodes."""
     state = tree.__getstate__()
     nodes = state["nodes"]
     return {
@@ -309,15 +297,9 @@ def make_tree(parts: Any) -> Any:
     nodes = np.zeros(n_nodes, dtype=dtype)
     for name, cells in given.items():
         nodes[name] = cells
-    values = np.ascontiguousarray(parts["values"])
     tree = tree_class(n_features, parts["n_classes"].astype(np.intp), 1)
-    state = {
-        "max_depth": parts["max_depth"],
-        "node_count": n_nodes,
-        "nodes": nodes,
-        "values": values,
-    }
-    tree.__setstate__(state)
+    state = {"max_depth": parts["max_depth"], "node_count": n_nodes, "nodes": nodes}
+    tree.__setstate__({**state, "values": np.ascontiguousarray(parts["values"])})
     return tree
 
 
@@ -326,12 +308,8 @@ def _check_tree_sizes(parts: dict[str, Any], n_nodes: int) -> None:
     require(_is_integer(parts["n_features"], 1, 2**31 - 1), "a decision tree has no columns")
     depth = n_nodes > 0 and _is_integer(parts["max_depth"], 0, n_nodes)
     require(depth, "a decision tree has an impossible depth")
-    one = (
-        isinstance(n_classes, np.ndarray)
-        and n_classes.shape == (1,)
-        and n_classes.dtype.kind == "i"
-    )
-    possible = one and 0 < n_classes[0] <= MAX_CLASSES
+    one = isinstance(n_classes, np.ndarray) and n_classes.shape == (1,)
+    possible = one and n_classes.dtype.kind == "i" and 0 < n_classes[0] <= MAX_CLASSES
     require(possible, "a decision tree has an impossible number of classes")
     fits = isinstance(values, np.ndarray) and values.dtype == np.float64
     fits = fits and values.shape == (n_nodes, 1, int(n_classes[0]))

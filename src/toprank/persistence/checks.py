@@ -49,12 +49,6 @@ def make_record(cls: type, fields: dict[str, Any]) -> Any:
     """Make a frozen dataclass from fields of the right names and types.
 
     Fields that the class gives a default, such as those added since the file was written, may lack.
-
-    Examples
-    --------
-    >>> from toprank.rule import Literal
-    >>> make_record(Literal, {"column": "amount", "operator": ">", "value": 900.0})
-    Literal(column='amount', operator='>', value=900.0, or_missing=False)
     """
     name = cls.__name__
     declared = _declared_fields(cls)
@@ -72,25 +66,13 @@ def make_record(cls: type, fields: dict[str, Any]) -> Any:
 @cache
 def _declared_fields(cls: type) -> dict[str, tuple[Any, bool]]:
     """Return the annotation of each field and whether it has a default."""
-    hints, missing = typing.get_type_hints(cls), dataclasses.MISSING
-    return {
-        field.name: (
-            hints[field.name],
-            field.default is not missing or field.default_factory is not missing,
-        )
-        for field in dataclasses.fields(cls)
-        if field.init
-    }
+    hints, fields = typing.get_type_hints(cls), [f for f in dataclasses.fields(cls) if f.init]
+    required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
+    return {field.name: (hints[field.name], field.name not in required) for field in fields}
 
 
 def matches(value: Any, annotation: Any) -> bool:
-    """Whether a value is of an annotated type; annotations not understood here match everything.
-
-    Examples
-    --------
-    >>> matches((1.0, None), tuple[float | None, ...]), matches([1.0], tuple[float, ...])
-    (True, False)
-    """
+    """Whether a value is of an annotated type; annotations not understood here match everything."""
     if annotation is Any:
         return True
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -115,16 +97,9 @@ def matches(value: Any, annotation: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-    """What an array must be.
+    """What an array must be; all cells lie in [low, high), floats are finite, or at least not NaN.
 
-    Attributes
-    ----------
-    dtype : str
-        Such as "f8"; floats must be finite unless `finite` is False, and then not NaN.
-    shape : tuple of int or str
-        Lengths. A name stands for the same length wherever it is used in the record, "*" for any.
-    low, high : float or str
-        All cells lie in [low, high); a name stands for that length.
+    A name for a length stands for the same length all over the record, "*" for any.
     """
 
     dtype: str
@@ -133,8 +108,9 @@ class Array:
     high: float | str | None = None
     finite: bool = True
 
-    def check(self, array: Any, what: str, lengths: dict[str, int]) -> None:
-        """Check an array, and note the lengths that it is the first to have."""
+    def check(self, array: Any, what: str, lengths: dict[str, int] | None = None) -> Any:
+        """Check an array and return it; note the lengths that it is the first to have."""
+        lengths = {} if lengths is None else lengths
         fits = isinstance(array, np.ndarray) and array.dtype == self.dtype
         require(fits and array.ndim == len(self.shape), f"{what} is not the array it should be")
         for length, side in zip(self.shape, array.shape, strict=True):
@@ -148,14 +124,7 @@ class Array:
         below = self.low is not None and (array < self.low).any()
         above = high is not None and (array >= high).any()
         require(not (below or above), f"{what} is out of range")
-
-
-def check_array(
-    array: Any, dtype: str, shape: tuple[int | str, ...], what: str, **limits: Any
-) -> np.ndarray:
-    """Check one array that belongs to no record, and return it."""
-    Array(dtype, shape, **limits).check(array, what, {})
-    return array
+        return array
 
 
 N2 = ("n", 2)
@@ -224,12 +193,9 @@ def _within(values: np.ndarray, low: float, high: float) -> bool:
 
 def _add_up(offsets: Any, n_parts: int, total: int) -> bool:
     """Whether offsets of parts ascend from 0 to the end."""
-    fits = (
-        isinstance(offsets, np.ndarray)
-        and offsets.dtype == "i8"
-        and offsets.shape == (n_parts + 1,)
-    )
-    return fits and bool(offsets[0] == 0 and offsets[-1] == total and (np.diff(offsets) >= 0).all())
+    fits = isinstance(offsets, np.ndarray) and offsets.dtype == "i8"
+    fits = fits and offsets.shape == (n_parts + 1,) and (np.diff(offsets) >= 0).all()
+    return bool(fits and offsets[0] == 0 and offsets[-1] == total)
 
 
 def children_follow(left: np.ndarray, right: np.ndarray) -> bool:
@@ -242,18 +208,18 @@ def children_follow(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _category_lists(columns: Any) -> bool:
-    lists = [values for values in columns.categories if values is not None]
+    """Whether categories are lists of different values; they need not be sorted."""
     return all(
         values.ndim == 1 and values.dtype.kind in "Uifbu" and len(np.unique(values)) == len(values)
-        for values in lists
+        for values in columns.categories
+        if values is not None
     )
 
 
-def _cut_points(cuts: Any, most: int = 254, high: float = np.inf, low: float = -np.inf) -> bool:
-    """Whether cut points, or categories with a bin, ascend within limits."""
+def _cut_points(cuts: Any) -> bool:
+    """Whether cut points, or categories with a bin, ascend."""
     fits = isinstance(cuts, np.ndarray) and cuts.dtype == "f8" and cuts.ndim == 1
-    finite = fits and bool(np.isfinite(cuts).all())
-    return finite and len(cuts) <= most and _ascending(cuts) and _within(cuts, low, high)
+    return fits and len(cuts) <= 254 and bool(np.isfinite(cuts).all()) and _ascending(cuts)
 
 
 def _known_categories(bins: Any, columns: Any) -> bool:
@@ -268,14 +234,17 @@ def _known_categories(bins: Any, columns: Any) -> bool:
 
 def _sound_scaler(scaler: Any) -> bool:
     """Whether a StandardScaler inside a ranker is None or finite everywhere, and does not divide by 0."""
-    parts = [getattr(scaler, name, None) for name in ("mean_", "var_", "scale_")]
-    arrays = [part for part in parts if part is not None]
-    plain = type(scaler).__name__ == "StandardScaler" and all(
-        isinstance(part, np.ndarray) and part.dtype == "f8" for part in arrays
-    )
-    fits = plain and all(p.shape == (scaler.n_features_in_,) for p in arrays)
-    finite = fits and all(bool(np.isfinite(p).all()) for p in arrays)
-    return finite and (parts[2] is None or bool((parts[2] > 0).all()))
+    if type(scaler).__name__ != "StandardScaler":
+        return False
+    for name in ("mean_", "var_", "scale_"):
+        if getattr(scaler, name, None) is not None:
+            width = Array(
+                "f8",
+                (scaler.n_features_in_,),
+                low=np.finfo(float).tiny if name == "scale_" else None,
+            )
+            width.check(getattr(scaler, name), f"the {name} of a scaler")
+    return True
 
 
 # The columns of `cells`, one row for each node of the small trees that split a node.
@@ -439,9 +408,8 @@ def check_estimator(model: Any) -> None:
             _is_a(state[name], *classes) and width(state[name]) == n_columns
         )
         require(fits, f"the {name} of a model is not for its columns")
-    for name, check in ATTRIBUTES.items():
-        if name in state:
-            check(model, int(n_columns))
+    for name, holds, wrong in ATTRIBUTES:
+        require(name not in state or holds(model), wrong)
 
 
 def is_wrapper(model: Any) -> bool:
@@ -458,8 +426,8 @@ def _is_a(value: Any, *names: str) -> bool:
     return type(value).__name__ in names
 
 
-def _is_filled_list(value: Any) -> bool:
-    return type(value) is list and len(value) > 0
+def _all_are(values: Any, container: type[list[Any] | tuple[Any, ...]], name: str) -> bool:
+    return type(values) is container and all(_is_a(value, name) for value in values)
 
 
 def _check_threads(model: Any) -> None:
@@ -474,16 +442,12 @@ def _check_wrapper(model: Any, n_columns: int) -> None:
     scores = hasattr(inner, "decision_function") or hasattr(inner, "predict_proba")
     require(scores, "a calibrated model has no ranker inside")
     same = getattr(inner, "n_features_in_", None) == n_columns
-    require(same, "a calibrated model and its ranker take other columns")
-    for name, what in (
-        ("feature_names_in_", "name other columns"),
-        ("classes_", "have other classes"),
-    ):
+    for name in ("feature_names_in_", "classes_"):
         own, other = state.get(name), getattr(inner, name, None)
         arrays = isinstance(own, np.ndarray) and isinstance(other, np.ndarray)
         absent = name != "classes_" and own is other is None
-        same = absent or (arrays and own.tolist() == other.tolist())  # type: ignore[union-attr]
-        require(same, f"a calibrated model and its ranker {what}")
+        same &= absent or (arrays and own.tolist() == other.tolist())  # type: ignore[union-attr]
+    require(same, "a calibrated model and its ranker have other columns or classes")
     for name, kind in (("staircase_", "OutOfFoldCounts"), ("calibration_", "ProbabilityMap")):
         require(_is_a(state.get(name), kind), "a calibrated model lacks its calibration")
 
@@ -518,64 +482,32 @@ PARTS: dict[str, tuple[tuple[str, ...], Callable[[Any], int]]] = {
 }
 
 
-def _check_coef(model: Any, n_columns: int) -> None:
-    width = "*" if getattr(model, "embedding_", None) is not None else n_columns
-    check_array(model.coef_, "f8", (width,), "the coefficients")
+def _columns_of_splits(tree: Any, space: Any) -> bool:
+    """Whether the splits of a ranking tree are over columns that exist."""
+    if _is_a(tree.rules, "LeafRankRules"):
+        return _within(tree.rules.cells[:, FEATURE], -1, space.n_columns)
+    if _is_a(tree.rules, "SVMRules"):
+        return _within(tree.rules.columns, 0, len(space.source))
+    widths = [getattr(split, "n_features_in_", None) for split in tree.rules.models]
+    known = all(_within(columns, 0, len(space.source)) for columns in tree.rules.columns)
+    return known and widths == [len(columns) for columns in tree.rules.columns]
 
 
-def _check_boosters(model: Any, n_columns: int) -> None:
-    known = _is_filled_list(model.boosters_) and all(_is_a(b, "Booster") for b in model.boosters_)
-    require(known, "a model has no boosters")
-    require(type(vars(model).get("trained_on_sparse_")) is bool, "a boosted model is incomplete")
+def _check_rank_trees(trees: Any, space: Any) -> bool:
+    for tree in trees:
+        require(_is_a(tree, "RankTree"), "a ranking tree is something else")
+        fits = _is_a(tree.rules, "LeafRankRules") == _is_a(space, "Bins")
+        require(fits, "splits and bins do not fit together")
+        require(_columns_of_splits(tree, space), "the column of a split is out of range")
+    return True
 
 
-def _check_bins(model: Any, n_columns: int) -> None:
-    same = model.bins_.columns.names == model.columns_.names
-    require(same, "the bins of a model are for other columns")
-
-
-def _check_rounds(model: Any, n_columns: int) -> None:
-    kind = "Clause" if hasattr(model, "schema_") else "Rule"
-    known = isinstance(model.rounds_, tuple) and all(_is_a(r, "KeptRound") for r in model.rounds_)
-    require(known, "a model has no rounds")
-    alike = all(_is_a(rule, kind) for kept in model.rounds_ for rule in kept.rules)
-    require(alike, "a model holds rules of the wrong kind")
-
-
-def _check_space(model: Any, n_columns: int) -> None:
-    space, columns = model.space_, model.columns_
-    same = not _is_a(space, "Bins") or _known_categories(space, columns)
-    require(same, "the bins of a model are for other columns")
-
-
-def _check_tree(model: Any, n_columns: int) -> None:
-    _check_rank_tree(model.tree_, model.space_)
-
-
-def _check_rank_tree(tree: Any, space: Any) -> None:
-    require(_is_a(tree, "RankTree"), "a ranking tree is something else")
-    rules = tree.rules
-    require(
-        _is_a(rules, "LeafRankRules") == _is_a(space, "Bins"), "splits and bins do not fit together"
-    )
-    if _is_a(rules, "LeafRankRules"):
-        known = _within(rules.cells[:, FEATURE], -1, space.n_columns)
-    else:
-        used = [rules.columns] if _is_a(rules, "SVMRules") else rules.columns
-        known = all(_within(columns, 0, len(space.source)) for columns in used)
-    require(known, "the column of a split is out of range")
-    if _is_a(rules, "EstimatorRules"):
-        widths = [getattr(split, "n_features_in_", None) for split in rules.models]
-        require(widths == [len(c) for c in rules.columns], "a split is for other columns")
-
-
-def _check_trees(model: Any, n_columns: int) -> None:
-    require(_is_filled_list(model.trees_), "a model has no trees")
+def _check_trees(model: Any) -> bool:
+    """Check the trees of a forest or of a path embedding."""
+    require(type(model.trees_) is list and len(model.trees_) > 0, "a model has no trees")
     if hasattr(model, "scaler_"):
-        _check_embedding(model, n_columns)
-        return
-    for tree in model.trees_:
-        _check_rank_tree(tree, model.space_)
+        return _check_embedding(model)
+    _check_rank_trees(model.trees_, model.space_)
     _check_node_ranks(model.node_ranks_, model.trees_)
     require(model.consensus in ("spearman", "footrule", "kendall"), "unknown consensus")
     if model.consensus != "spearman":
@@ -583,65 +515,69 @@ def _check_trees(model: Any, n_columns: int) -> None:
         known = _is_a(order, "CellOrder") and order.distance == model.consensus
         require(known, "a forest has lost its consensus")
         _check_node_ranks(list(order.node_ranks), model.trees_)
+    return True
 
 
 def _check_node_ranks(ranks: Any, trees: list[Any]) -> None:
     """Check that there is a rank for each node that a row can end in."""
     require(type(ranks) is list and len(ranks) == len(trees), "a forest has lost its ranks")
     for tree, own in zip(trees, ranks, strict=True):
-        check_array(own, "f8", ("*",), "the ranks of leaves", finite=False)
+        Array("f8", ("*",), finite=False).check(own, "the ranks of leaves")
         require(len(own) > np.flatnonzero(tree.left < 0).max(), "a tree has leaves without a rank")
 
 
-def _check_embedding(model: Any, n_columns: int) -> None:
+def _check_embedding(model: Any) -> bool:
     """Check the trees of a path embedding: the linear score is one more column after the others."""
-    n_trees = len(model.trees_)
-    check_array(model.score_coef_, "f8", (n_trees, n_columns), "the linear scores", finite=False)
+    trees, n_columns = model.trees_, model.n_features_in_
+    scores = Array("f8", (len(trees), n_columns), finite=False)
+    scores.check(model.score_coef_, "the linear scores")
     require(model.output in ("concat", "product", "spectral"), "an embedding of unknown output")
     require(type(model.frugal) is bool and type(model.sparse_output) is bool, "unknown options")
-    require(all(_is_a(tree, "PathTree") for tree in model.trees_), "an embedding has other trees")
-    known = all(_within(tree.feature, -1, n_columns + 1) for tree in model.trees_)
+    require(_all_are(trees, list, "PathTree"), "an embedding has other trees")
+    known = all(_within(tree.feature, -1, n_columns + 1) for tree in trees)
     require(known, "the column of a split is out of range")
     if model.output == "spectral":
         nodes: Any = vars(model).get("spectral_")
-        require(type(nodes) is list and len(nodes) == n_trees, "coordinates are missing")
-        for tree, own in zip(model.trees_, nodes, strict=True):
-            check_array(
-                own, "f8", (len(tree.feature), "*"), "the coordinates of nodes", finite=False
-            )
+        require(type(nodes) is list and len(nodes) == len(trees), "coordinates are missing")
+        for tree, own in zip(trees, nodes, strict=True):
+            coordinates = Array("f8", (len(tree.feature), "*"), finite=False)
+            coordinates.check(own, "the coordinates of nodes")
+    return True
 
 
-def _check_encoding(model: Any, n_columns: int) -> None:
-    """Check that a table encoder reads numbers as numbers and categories that exist."""
+def _encoded_categories(model: Any) -> bool:
+    """Whether a table encoder reads numbers as numbers and categories that exist."""
     encoding, categories = model.encoding_, model.columns_.categories
     for source, kind, shift in zip(encoding.source, encoding.kind, encoding.shift, strict=True):
         values = categories[source]
-        known = kind != 2 if values is None else kind == 2 and shift in range(len(values))
-        require(known, "an encoding has a category that does not exist")
+        if not (kind != 2 if values is None else kind == 2 and shift in range(len(values))):
+            return False
+    return True
 
 
-def _check_scale(model: Any, n_columns: int) -> None:
-    scale = check_array(model.scale_, "f8", (n_columns,), "the scale of an encoder")
-    require((scale > 0).all(), "the scale of an encoder is not above 0")
-
-
-def _check_scaler(model: Any, n_columns: int) -> None:
-    require(_sound_scaler(model.scaler_), "the scaler of a model is damaged")
-
-
-# Fitted attribute -> what else must hold of it; in this order, since some rely on others.
-ATTRIBUTES: dict[str, Callable[[Any, int], None]] = {
-    "coef_": _check_coef,
-    "boosters_": _check_boosters,
-    "bins_": _check_bins,
-    "rounds_": _check_rounds,
-    "space_": _check_space,
-    "tree_": _check_tree,
-    "trees_": _check_trees,
-    "encoding_": _check_encoding,
-    "scale_": _check_scale,
-    "scaler_": _check_scaler,
-}
+# Fitted attribute, what else must hold of it, what is wrong if not; in this order, since some rely on others.
+ATTRIBUTES: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("coef_", lambda m: Array("f8").check(m.coef_, "the coefficients") is not None, ""),
+    ("coef_", lambda m: getattr(m, "embedding_", None) is not None or len(m.coef_) == m.n_features_in_,
+     "the coefficients are not the array they should be"),
+    ("boosters_", lambda m: m.boosters_ and _all_are(m.boosters_, list, "Booster"),
+     "a model has no boosters"),
+    ("boosters_", lambda m: type(vars(m).get("trained_on_sparse_")) is bool,
+     "a boosted model is incomplete"),
+    ("bins_", lambda m: m.bins_.columns.names == m.columns_.names,
+     "the bins of a model are for other columns"),
+    ("rounds_", lambda m: _all_are(m.rounds_, tuple, "KeptRound"), "a model has no rounds"),
+    ("rounds_", lambda m: all(_all_are(kept.rules, tuple, "Clause" if hasattr(m, "schema_") else "Rule")
+                              for kept in m.rounds_), "a model holds rules of the wrong kind"),
+    ("space_", lambda m: not _is_a(m.space_, "Bins") or _known_categories(m.space_, m.columns_),
+     "the bins of a model are for other columns"),
+    ("tree_", lambda m: _check_rank_trees([m.tree_], m.space_), ""),
+    ("trees_", _check_trees, ""),
+    ("encoding_", _encoded_categories, "an encoding has a category that does not exist"),
+    ("scale_", lambda m: (Array("f8", (int(m.n_features_in_),)).check(m.scale_, "the scale") > 0).all(),
+     "the scale of an encoder is not above 0"),
+    ("scaler_", lambda m: _sound_scaler(m.scaler_), "the scaler of a model is damaged"),
+]  # fmt: skip
 
 
 # -- parts of scikit-learn ----------------------------------------------------------------------------

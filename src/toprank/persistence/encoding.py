@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank import metrics
 from toprank.persistence.boosters import make_booster, make_tree, tree_parts
 from toprank.persistence.checks import (
     check_estimator,
@@ -37,56 +39,48 @@ MAX_LENGTH = 2**40
 
 # -- what a model file may hold -----------------------------------------------------------------------
 
+
+def _by_name(modules: dict[str, str]) -> dict[str, str]:
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
 # Frozen dataclasses of the library, made by their constructors. What follows a dot is the class's name.
-RECORDS: dict[str, str] = {
-    "Columns": "toprank.columns",
-    "binning.Bins": "toprank.binning",
-    "NumericEncoding": "toprank.encoding",
-    "Literal": "toprank.rule",
-    "Rule": "toprank.rule",
-    "BinnedColumns": "toprank.rules.binned",
-    "KeptRound": "toprank.rules.scoring",
-    "Variable": "toprank.rules.relational.clause",
-    "Constant": "toprank.rules.relational.clause",
-    "Atom": "toprank.rules.relational.clause",
-    "Clause": "toprank.rules.relational.clause",
-    "Mode": "toprank.rules.relational.schema",
-    "Predicate": "toprank.rules.relational.schema",
-    "Schema": "toprank.rules.relational.schema",
-    "RankTree": "toprank.trees.tree",
-    "LeafRankRules": "toprank.trees.leafrank",
-    "SVMRules": "toprank.trees.splitters",
-    "EstimatorRules": "toprank.trees.splitters",
-    "SVMSplit": "toprank.trees.splitters",
-    "CellOrder": "toprank.trees.consensus",
-    "KernelFunction": "toprank.margin.base",
-    "KernelExpansion": "toprank.margin.base",
-    "PathTree": "toprank.margin.tree_path",
-    "OutOfFoldCounts": "toprank.shortlisting.counts",
-    "ProbabilityMap": "toprank.shortlisting.calibration",
-}
+RECORDS = _by_name({
+    "toprank.columns": "Columns",
+    "toprank.binning": "binning.Bins",
+    "toprank.encoding": "NumericEncoding",
+    "toprank.rule": "Literal Rule",
+    "toprank.rules.binned": "BinnedColumns",
+    "toprank.rules.scoring": "KeptRound",
+    "toprank.rules.relational.clause": "Variable Constant Atom Clause",
+    "toprank.rules.relational.schema": "Mode Predicate Schema",
+    "toprank.trees.tree": "RankTree",
+    "toprank.trees.leafrank": "LeafRankRules",
+    "toprank.trees.splitters": "SVMRules EstimatorRules SVMSplit",
+    "toprank.trees.consensus": "CellOrder",
+    "toprank.margin.base": "KernelFunction KernelExpansion",
+    "toprank.margin.tree_path": "PathTree",
+    "toprank.shortlisting.counts": "OutOfFoldCounts",
+    "toprank.shortlisting.calibration": "ProbabilityMap",
+})  # fmt: skip
 
 # Parts of scikit-learn whose fitted state is plain, so that none of it reaches compiled code unchecked.
-SCIKIT_LEARN: dict[str, str] = {
-    name: f"sklearn.{module}"
-    for module, names in {
-        "pipeline": "Pipeline FeatureUnion",
-        "compose": "ColumnTransformer",
-        "preprocessing": "FunctionTransformer StandardScaler MinMaxScaler MaxAbsScaler RobustScaler "
-        "OneHotEncoder OrdinalEncoder LabelEncoder LabelBinarizer",
-        "impute": "SimpleImputer MissingIndicator",
-        "decomposition": "PCA TruncatedSVD",
-        "feature_selection": "VarianceThreshold",
-        "linear_model": "LogisticRegression RidgeClassifier",
-        "svm": "LinearSVC",
-        "naive_bayes": "GaussianNB",
-        "tree": "DecisionTreeClassifier ExtraTreeClassifier",
-        "ensemble": "RandomForestClassifier ExtraTreesClassifier",
-        "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
-        "isotonic": "IsotonicRegression",
-    }.items()
-    for name in names.split()
-}
+SCIKIT_LEARN = _by_name({
+    "sklearn.pipeline": "Pipeline FeatureUnion",
+    "sklearn.compose": "ColumnTransformer",
+    "sklearn.preprocessing": "FunctionTransformer StandardScaler MinMaxScaler MaxAbsScaler RobustScaler "
+    "OneHotEncoder OrdinalEncoder LabelEncoder LabelBinarizer",
+    "sklearn.impute": "SimpleImputer MissingIndicator",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.feature_selection": "VarianceThreshold",
+    "sklearn.linear_model": "LogisticRegression RidgeClassifier",
+    "sklearn.svm": "LinearSVC",
+    "sklearn.naive_bayes": "GaussianNB",
+    "sklearn.tree": "DecisionTreeClassifier ExtraTreeClassifier",
+    "sklearn.ensemble": "RandomForestClassifier ExtraTreesClassifier",
+    "sklearn.calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+    "sklearn.isotonic": "IsotonicRegression",
+})  # fmt: skip
 
 # Types that scikit-learn keeps as parameters or fitted state.
 TYPES: dict[str, type] = {cls.__name__: cls for cls in (float, int, str, bool, object)}
@@ -114,14 +108,7 @@ def class_of(kind: str, name: Any) -> type:
 
 
 def name_of(value: Any) -> tuple[str, str] | None:
-    """Return kind and name under which an object is stored; None for what cannot be.
-
-    Examples
-    --------
-    >>> from toprank.rule import Rule
-    >>> name_of(Rule()), name_of(print)
-    (('record', 'Rule'), None)
-    """
+    """Return kind and name under which an object is stored; None for what cannot be."""
     for kind in ("estimator", "record", "sklearn"):
         for name in _modules(kind):
             same_name = name.rpartition(".")[2] == type(value).__name__
@@ -135,14 +122,8 @@ def name_of(value: Any) -> tuple[str, str] | None:
 ARRAY_TYPE = re.compile(r"b1|[iu][1248]|f[48]|U[1-9][0-9]{0,5}")
 
 
-def type_name(dtype: np.dtype) -> str | None:
-    """Return the short name of a type that can be stored, such as "f8" or "U12", else None."""
-    name = f"U{dtype.itemsize // 4}" if dtype.kind == "U" else f"{dtype.kind}{dtype.itemsize}"
-    return name if is_type_name(name) else None
-
-
 def is_type_name(name: Any) -> bool:
-    """Whether it is a name that `type_name` gives."""
+    """Whether it is the short name of a type that can be stored, such as "f8" or "U12"."""
     return isinstance(name, str) and ARRAY_TYPE.fullmatch(name) is not None
 
 
@@ -151,14 +132,6 @@ class Pools:
 
     Each array takes the cells that come next, so no two can claim the same, and a file cannot describe
     more than it holds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pools = Pools()
-    >>> shape = pools.put(np.array([[1.0, 2.0]]))
-    >>> Pools(pools.to_bytes()).take(shape).tolist()
-    [[1.0, 2.0]]
     """
 
     def __init__(self, stored: Mapping[str, bytes] | None = None) -> None:
@@ -166,10 +139,8 @@ class Pools:
         self.cells = {name: _read_cells(name, data) for name, data in (stored or {}).items()}
         self.taken = dict.fromkeys(self.cells, 0)
 
-    def put(self, array: np.ndarray) -> dict[str, Any]:
-        """Add an array of a type that can be stored; return what is needed to take it out again."""
-        name = type_name(array.dtype)
-        assert name is not None
+    def put(self, array: np.ndarray, name: str) -> dict[str, Any]:
+        """Add an array of a type of that name; return what is needed to take it out again."""
         by_column = array.flags.f_contiguous and not array.flags.c_contiguous
         little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
         self.parts.setdefault(name, []).append(little_endian.ravel("F" if by_column else "C"))
@@ -179,17 +150,14 @@ class Pools:
         """Return the cells of each type."""
         return {name: np.concatenate(parts).tobytes() for name, parts in self.parts.items()}
 
-    def take(self, description: dict[str, Any]) -> np.ndarray:
+    def take(self, name: Any, shape: Any, order: Any) -> np.ndarray:
         """Return the next array of a type."""
-        name, shape, order = (description[key] for key in ("type", "shape", "order"))
         known = isinstance(name, str) and name in self.cells
         require(known, "an array has an unknown type, or one that has no cells")
         plain = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and order in ("C", "F")
         possible = plain and all(type(s) is int and 0 <= s <= MAX_LENGTH for s in shape)
         require(possible, "an array has an impossible shape")
-        size = 1
-        for side in shape:
-            size *= side
+        size = math.prod(shape)
         start, pool = self.taken[name], self.cells[name]
         require(size <= len(pool) - start, "an array is larger than the cells that are stored")
         self.taken[name] = start + size
@@ -245,12 +213,22 @@ class Encoder:
             return value
         if type(value) is list:
             return self._items(value, where)
-        write = _WRITERS.get(type(value))
-        if write is None:
-            write = next(
-                (w for cls, w in _BASES.items() if isinstance(value, cls)), Encoder._object
-            )
-        return write(self, value, where)
+        if type(value) in _PARTS:
+            tag, parts = _PARTS[type(value)]
+            return {"~": tag, "items": self._items(parts(value), where)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, np.generic):
+            return {"~": "scalar", "type": _storable(value.dtype, where), "value": value.item()}
+        if isinstance(value, np.dtype):
+            name = "O" if value.kind == "O" else _storable(value, where)
+            return {"~": "dtype", "type": name}
+        if isinstance(value, type):
+            for name, known in TYPES.items():
+                if value is known:
+                    return {"~": "type", "name": name}
+            raise TypeError(_refusal(f"the class {value.__name__}", where))
+        return self._object(value, where)
 
     def _items(self, values: Any, where: Where) -> list[Any]:
         return [self.encode(value, (*where, f"[{k}]")) for k, value in enumerate(values)]
@@ -258,59 +236,28 @@ class Encoder:
     def _fields(self, state: dict[str, Any], where: Where) -> dict[str, Any]:
         return {name: self.encode(value, (*where, f".{name}")) for name, value in state.items()}
 
-    def _tuple(self, value: tuple[Any, ...], where: Where) -> Any:
-        return {"~": "tuple", "items": self._items(value, where)}
-
-    def _dict(self, value: dict[Any, Any], where: Where) -> Any:
-        pairs = [[self.encode(k, (*where, " (a key)")), self.encode(v, (*where, f"[{k!r}]"))]
-                 for k, v in value.items()]  # fmt: skip
-        return {"~": "dict", "items": pairs}
-
-    def _slice(self, value: slice, where: Where) -> Any:
-        return {"~": "slice", "items": self._items((value.start, value.stop, value.step), where)}
-
     def _array(self, value: np.ndarray, where: Where) -> Any:
         if value.dtype == object:
             items = self._items(value.ravel().tolist(), where)
             return {"~": "objects", "shape": list(value.shape), "items": items}
         value = np.asarray(value) if isinstance(value, np.memmap) else value
-        if type(value) is not np.ndarray or type_name(value.dtype) is None:
-            raise TypeError(_refusal(f"an array of {value.dtype}", where))
-        return {"~": "array", **self.pools.put(value)}
-
-    def _scalar(self, value: np.generic, where: Where) -> Any:
-        return {**self._dtype(value.dtype, where), "~": "scalar", "value": value.item()}
-
-    def _dtype(self, value: np.dtype, where: Where) -> Any:
-        name = "O" if value.kind == "O" else type_name(value)
-        if name is None:
-            raise TypeError(_refusal(f"of type {value}", where))
-        return {"~": "dtype", "type": name}
-
-    def _type(self, value: type, where: Where) -> Any:
-        for name, known in TYPES.items():
-            if value is known:
-                return {"~": "type", "name": name}
-        raise TypeError(_refusal(f"the class {value.__name__}", where))
-
-    def _random_state(self, value: np.random.RandomState, where: Where) -> Any:
-        _, key, position, has_gauss, cached = value.get_state(legacy=True)
-        state = [np.asarray(key), int(position), int(has_gauss), float(cached)]
-        return {"~": "random_state", "items": self._items(state, where)}
+        if type(value) is not np.ndarray:
+            raise TypeError(_refusal(f"a {type(value).__name__}", where))
+        return {"~": "array", **self.pools.put(value, _storable(value.dtype, where))}
 
     def _object(self, value: Any, where: Where) -> Any:
         """Encode a record, an estimator, a booster, a tree or a metric; nothing else."""
         place = (type(value).__module__, type(value).__name__)
         if place == ("xgboost.core", "Booster"):
-            return self._booster(value)
+            threads = int(json.loads(value.save_config())["learner"]["generic_param"]["nthread"])
+            threads = threads if 0 < threads <= 1024 else 0  # 0: as many as there are cores
+            self.boosters.append(bytes(value.save_raw(raw_format="json")))
+            return {"~": "booster", "number": len(self.boosters) - 1, "threads": threads}
         if place == ("sklearn.tree._tree", "Tree"):
             return {"~": "tree", "parts": self._fields(tree_parts(value), where)}
-        if callable(value) and getattr(value, "__module__", "").startswith("toprank.metrics"):
-            from toprank import metrics
-
-            name = getattr(value, "__name__", "")
-            if name in metrics.__all__ and getattr(metrics, name) is value:
-                return {"~": "metric", "name": name}
+        name = getattr(value, "__name__", "")
+        if callable(value) and name in metrics.__all__ and getattr(metrics, name) is value:
+            return {"~": "metric", "name": name}
         found = name_of(value)
         if found is None:
             raise TypeError(_object_refusal(value, where))
@@ -321,26 +268,27 @@ class Encoder:
         state = {k: v for k, v in value.__getstate__().items() if k not in LEFT_OUT}
         return {"~": kind, "name": name, "state": self._fields(state, where)}
 
-    def _booster(self, value: Any) -> Any:
-        threads = int(json.loads(value.save_config())["learner"]["generic_param"]["nthread"])
-        self.boosters.append(bytes(value.save_raw(raw_format="json")))
-        threads = threads if 0 < threads <= 1024 else 0  # 0: as many as there are cores
-        return {"~": "booster", "number": len(self.boosters) - 1, "threads": threads}
+
+def _state_of(random: np.random.RandomState) -> list[Any]:
+    _, key, position, has_gauss, cached = random.get_state(legacy=True)
+    return [np.asarray(key), int(position), int(has_gauss), float(cached)]
 
 
-Writer = Callable[[Encoder, Any, Where], Any]
-_WRITERS: dict[type, Writer] = {
-    tuple: Encoder._tuple,
-    dict: Encoder._dict,
-    slice: Encoder._slice,
-    np.random.RandomState: Encoder._random_state,
+# Types that are stored as a list of their parts: the tag and the parts.
+_PARTS: dict[type, tuple[str, Callable[[Any], Sequence[Any]]]] = {
+    tuple: ("tuple", list),
+    dict: ("dict", lambda value: [[k, v] for k, v in value.items()]),
+    slice: ("slice", lambda value: [value.start, value.stop, value.step]),
+    np.random.RandomState: ("random_state", _state_of),
 }
-_BASES: dict[type, Writer] = {
-    np.ndarray: Encoder._array,
-    np.generic: Encoder._scalar,
-    np.dtype: Encoder._dtype,
-    type: Encoder._type,
-}
+
+
+def _storable(dtype: np.dtype, where: Where) -> str:
+    """Return the short name of a type that can be stored, such as "f8" or "U12"."""
+    name = f"U{dtype.itemsize // 4}" if dtype.kind == "U" else f"{dtype.kind}{dtype.itemsize}"
+    if ARRAY_TYPE.fullmatch(name) is None:
+        raise TypeError(_refusal(f"of type {dtype}", where))
+    return name
 
 
 def _refusal(what: str, where: Where) -> str:
@@ -366,7 +314,10 @@ def _object_refusal(value: Any, where: Where) -> str:
 
 
 class Decoder:
-    """Puts a model together from JSON, arrays and boosters."""
+    """Puts a model together from JSON, arrays and boosters.
+
+    `_read_tag` reads the part with that tag; its parameters are the keys that the part must have.
+    """
 
     def __init__(self, arrays: Mapping[str, bytes], boosters: Sequence[bytes]) -> None:
         self.pools = Pools(arrays)
@@ -390,8 +341,9 @@ class Decoder:
         tag = node.get("~")
         require(isinstance(tag, str) and tag in _READERS, f"it holds an unknown part {tag!r:.60}")
         read, keys = _READERS[tag]
-        require(set(node) == {"~", *keys}, f"a part {tag!r} of it is incomplete or has more to it")
-        return read(self, node)
+        whole = set(node) == {"~", *keys}
+        require(whole, f"a part {tag!r} of it is incomplete or has more to it")
+        return read(self, *(node[key] for key in keys))
 
     def _list(self, items: Any) -> list[Any]:
         require(type(items) is list, "a list of it is no list")
@@ -401,28 +353,30 @@ class Decoder:
         require(type(fields) is dict, "the fields of a part are missing")
         return {name: self.decode(value) for name, value in fields.items()}
 
-    def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(self._list(node["items"]))
+    def _read_tuple(self, items: Any) -> tuple[Any, ...]:
+        return tuple(self._list(items))
 
-    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
-        pairs = self._list(node["items"])
+    def _read_dict(self, items: Any) -> dict[Any, Any]:
+        pairs = self._list(items)
         require(all(type(p) is list and len(p) == 2 for p in pairs), "a dict of it is damaged")
         keys = (type(None), str, int, float, tuple, np.generic)
         require(all(isinstance(key, keys) for key, _ in pairs), "a dict of it has a damaged key")
         return {key: value for key, value in pairs}  # noqa: C416 - the pairs are lists
 
-    def _slice(self, node: dict[str, Any]) -> slice:
-        ends = self._list(node["items"])
+    def _read_slice(self, items: Any) -> slice:
+        ends = self._list(items)
         whole = len(ends) == 3 and all(e is None or isinstance(e, (int, np.integer)) for e in ends)
         require(whole, "a slice of it is damaged")
         return slice(*ends)
 
-    def _array(self, node: dict[str, Any]) -> np.ndarray:
-        return self.pools.take(node)
+    def _read_array(self, type: Any, shape: Any, order: Any) -> np.ndarray:
+        return self.pools.take(type, shape, order)
 
-    def _objects(self, node: dict[str, Any]) -> np.ndarray:
-        items, shape = self._list(node["items"]), node["shape"]
-        plain = type(shape) is list and all(type(s) is int and 0 <= s <= len(items) for s in shape)
+    def _read_objects(self, shape: Any, items: Any) -> np.ndarray:
+        items = self._list(items)
+        plain = isinstance(shape, list) and all(
+            type(s) is int and 0 <= s <= len(items) for s in shape
+        )
         fits = plain and int(np.prod(shape, dtype=float)) == len(items)
         require(fits, "an array of objects is damaged")
         array = np.empty(len(items), dtype=object)
@@ -430,24 +384,22 @@ class Decoder:
             array[k] = item
         return array.reshape(shape)
 
-    def _scalar(self, node: dict[str, Any]) -> Any:
-        name, value = node["type"], node["value"]
+    def _read_scalar(self, type: Any, value: Any) -> Any:
         kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": (float, int), "U": str}
-        fits = is_type_name(name) and isinstance(value, kinds[name[0]])
+        fits = is_type_name(type) and isinstance(value, kinds[type[0]])
         require(fits, "a number of it is damaged")
-        return np.dtype(name).type(value)
+        return np.dtype(type).type(value)
 
-    def _dtype(self, node: dict[str, Any]) -> np.dtype:
-        require(node["type"] == "O" or is_type_name(node["type"]), "a type of it is unknown")
-        return np.dtype(node["type"])
+    def _read_dtype(self, type: Any) -> np.dtype:
+        require(type == "O" or is_type_name(type), "a type of it is unknown")
+        return np.dtype(type)
 
-    def _type(self, node: dict[str, Any]) -> type:
-        known = isinstance(node["name"], str) and node["name"] in TYPES
-        require(known, "a type of it is unknown")
-        return TYPES[node["name"]]
+    def _read_type(self, name: Any) -> type:
+        require(isinstance(name, str) and name in TYPES, "a type of it is unknown")
+        return TYPES[name]
 
-    def _random_state(self, node: dict[str, Any]) -> np.random.RandomState:
-        items = self._list(node["items"])
+    def _read_random_state(self, items: Any) -> np.random.RandomState:
+        items = self._list(items)
         require(len(items) == 4, "a random state of it is damaged")
         key, position, has_gauss, cached = items
         keys = isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (624,)
@@ -457,19 +409,15 @@ class Decoder:
         random.set_state(("MT19937", key, position, has_gauss, cached))
         return random
 
-    def _metric(self, node: dict[str, Any]) -> Callable[..., Any]:
-        from toprank import metrics
-
-        name = node["name"]
+    def _read_metric(self, name: Any) -> Callable[..., Any]:
         known = name in metrics.__all__ and inspect.isfunction(getattr(metrics, name))
         require(known, "it names an unknown metric")
         return getattr(metrics, name)
 
-    def _tree(self, node: dict[str, Any]) -> Any:
-        return make_tree(self._fields(node["parts"]))
+    def _read_tree(self, parts: Any) -> Any:
+        return make_tree(self._fields(parts))
 
-    def _booster(self, node: dict[str, Any]) -> Any:
-        number, threads = node["number"], node["threads"]
+    def _read_booster(self, number: Any, threads: Any) -> Any:
         require(type(number) is int and number == self.n_boosters, "its boosters are out of order")
         require(number < len(self.boosters), "one of its boosters is missing")
         possible = type(threads) is int and 0 <= threads <= 1024
@@ -478,33 +426,32 @@ class Decoder:
         self.n_boosters += 1
         return make_booster(self.boosters[number], self.columns, threads)
 
-    def _record(self, node: dict[str, Any]) -> Any:
-        cls = class_of("record", node["name"])
-        record = make_record(cls, self._fields(node["fields"]))
-        check_record(node["name"], record)
+    def _read_record(self, name: Any, fields: Any) -> Any:
+        record = make_record(class_of("record", name), self._fields(fields))
+        check_record(name, record)
         return record
 
-    def _estimator(self, node: dict[str, Any]) -> Any:
-        cls = class_of("estimator", node["name"])
+    def _read_estimator(self, name: Any, state: Any) -> Any:
+        cls = class_of("estimator", name)
         outer, self.columns = self.columns, None
-        state = self._state(node["state"], cls)
+        found = self._state(state, cls)
         self.columns = outer
         parameters = inspect.signature(cls).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         model: Any = object.__new__(cls)
-        vars(model).update({**defaults, **state})
+        vars(model).update({**defaults, **found})
         check_estimator(model)
         return model
 
-    def _sklearn(self, node: dict[str, Any]) -> Any:
-        cls = class_of("sklearn", node["name"])
-        state = self._state(node["state"], cls)
+    def _read_sklearn(self, name: Any, state: Any) -> Any:
+        cls = class_of("sklearn", name)
+        found = self._state(state, cls)
         model: Any = object.__new__(cls)
         if hasattr(model, "__setstate__"):
-            model.__setstate__(state)
+            model.__setstate__(found)
         else:
-            vars(model).update(state)
-        check_scikit_learn(node["name"], model)
+            vars(model).update(found)
+        check_scikit_learn(name, model)
         return model
 
     def _state(self, fields: Any, cls: type) -> dict[str, Any]:
@@ -520,21 +467,9 @@ class Decoder:
         return state
 
 
-Reader = Callable[[Decoder, dict[str, Any]], Any]
-_READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
-    "tuple": (Decoder._tuple, ("items",)),
-    "dict": (Decoder._dict, ("items",)),
-    "slice": (Decoder._slice, ("items",)),
-    "array": (Decoder._array, ("type", "shape", "order")),
-    "objects": (Decoder._objects, ("shape", "items")),
-    "scalar": (Decoder._scalar, ("type", "value")),
-    "dtype": (Decoder._dtype, ("type",)),
-    "type": (Decoder._type, ("name",)),
-    "random_state": (Decoder._random_state, ("items",)),
-    "metric": (Decoder._metric, ("name",)),
-    "tree": (Decoder._tree, ("parts",)),
-    "booster": (Decoder._booster, ("number", "threads")),
-    "record": (Decoder._record, ("name", "fields")),
-    "estimator": (Decoder._estimator, ("name", "state")),
-    "sklearn": (Decoder._sklearn, ("name", "state")),
+# Tag -> how the part is read, and its keys.
+_READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    name.removeprefix("_read_"): (method, list(inspect.signature(method).parameters)[1:])
+    for name, method in vars(Decoder).items()
+    if name.startswith("_read_")
 }

@@ -176,9 +176,9 @@ def _members_of(model: Any, X: Any, y: Any) -> Members:
     members = {
         "schema.json": _to_json(schema_of(model), indent=1),
         "model.json": _to_json(encoder.encode(bare)),
-        **{f"arrays/{name}.bin": cells for name, cells in encoder.pools.to_bytes().items()},
-        **{f"boosters/{k}.json": text for k, text in enumerate(encoder.boosters)},
     }
+    members |= {f"arrays/{name}.bin": cells for name, cells in encoder.pools.to_bytes().items()}
+    members |= {f"boosters/{k}.json": text for k, text in enumerate(encoder.boosters)}
     if summary is not None:
         members["summary.json"] = _to_json(summary, indent=1)
     header = {
@@ -279,7 +279,13 @@ def _load(file: BinaryIO, name: str) -> Any:
 def _open(file: BinaryIO) -> tuple[Members, ModelFile]:
     """Return the members, if they are intact, and what they say."""
     members = read_archive(file, MEMBER_NAMES)
-    header = _read_header(members)
+    require("header.json" in members, "it has no header, so it is not a model file")
+    header = _read_json(members["header.json"], "header")
+    number, version = header.get("format"), header.get("toprank")
+    require(type(number) is int and number >= 1, "its header names no format")
+    writer = f" by toprank {version}" if isinstance(version, str) and len(version) < 30 else ""
+    wrong = f"it was written{writer} in format {number}; this toprank reads format {FORMAT}"
+    require(number == FORMAT, wrong)
     for name in ("schema.json", "model.json"):
         require(name in members, f"it lacks {name}")
     intact = header.get("digests") == digests(members)
@@ -293,17 +299,6 @@ def _open(file: BinaryIO) -> tuple[Members, ModelFile]:
         check_summary(summary)
     schema = _read_json(members["schema.json"], "schema")
     return members, ModelFile(header["class"], header, schema, summary)
-
-
-def _read_header(members: Members) -> dict[str, Any]:
-    require("header.json" in members, "it has no header, so it is not a model file")
-    header = _read_json(members["header.json"], "header")
-    number, version = header.get("format"), header.get("toprank")
-    require(type(number) is int and number >= 1, "its header names no format")
-    writer = f" by toprank {version}" if isinstance(version, str) and len(version) < 30 else ""
-    wrong = f"it was written{writer} in format {number}; this toprank reads format {FORMAT}"
-    require(number == FORMAT, wrong)
-    return header
 
 
 def _read_json(data: bytes, what: str) -> Any:
@@ -348,23 +343,13 @@ _ENTRY = 46 + 300  # bytes of one entry of the directory, with a name of reasona
 
 
 def write_archive(members: Mapping[str, bytes], target: BinaryIO) -> None:
-    """Write members in their order, deflated where that helps.
-
-    Examples
-    --------
-    >>> import io, re
-    >>> buffer = io.BytesIO()
-    >>> write_archive({"a.json": b"{}"}, buffer)
-    >>> read_archive(buffer, re.compile("a.json"))
-    {'a.json': b'{}'}
-    """
+    """Write members in their order, deflated where that helps."""
     with ZipFile(target, "w", allowZip64=False) as archive:
         for name, data in members.items():
             info = ZipInfo(name, date_time=_EPOCH)
             packed = len(zlib.compress(data, 6)) if len(data) < MAX_BYTES else len(data)
-            tight = len(data) > MEGABYTE and packed * MAX_RATIO < 2 * len(
-                data
-            )  # never near the limit
+            # never near the limit
+            tight = len(data) > MEGABYTE and packed * MAX_RATIO < 2 * len(data)
             info.compress_type = ZIP_STORED if tight or packed >= len(data) else ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             archive.writestr(info, data, compresslevel=6)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,14 @@ OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # widely supported by runtimes
 LINEAR = (
     "LogisticRanker", "RankSVM", "RankLS", "PartialAUCSVM", "PartialAUCRanker", "GreedyPAUC",
 )  # fmt: skip
+
+
+# Parts of a model that have no ONNX form.
+NOT_EXPORTED = {
+    "expansion_": "{} with a kernel",
+    "embedding_": "{} with an embedding",
+    "steps": "the steps of a {}",
+}
 
 
 def to_onnx(model: Any) -> Any:
@@ -50,7 +59,10 @@ def to_onnx(model: Any) -> Any:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    onnx = _require_onnx()
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("the export needs the onnx package: install toprank[onnx]") from error
     graph = _Graph(onnx)
     name = type(model).__name__
     if hasattr(model, "columns_") and model.columns_.is_category.any():
@@ -66,52 +78,24 @@ def to_onnx(model: Any) -> Any:
     elif name in LINEAR and hasattr(model, "coef_") and getattr(model, "embedding_", None) is None:
         raw = graph.node("MatMul", "X", graph.constant(model.coef_[:, None]))
     else:
+        parts = (part for part in NOT_EXPORTED if getattr(model, part, None) is not None)
+        what = NOT_EXPORTED.get(next(parts, ""), "{}").format(name)
         raise ValueError(
-            f"{_describe(model)} cannot be exported to ONNX; boosted trees and rules over numeric "
-            "columns and linear rankers can"
+            f"{what} cannot be exported to ONNX; boosted trees and rules over numeric columns and "
+            "linear rankers can"
         )
     shifted = graph.node("Sub", raw, graph.constant(np.array([[model.offset_]])))
     graph.node("Squeeze", shifted, graph.constant(np.array([1], dtype=np.int64)), output="score")
     return graph.finish(model.n_features_in_, name)
 
 
-def _describe(model: Any) -> str:
-    """Name the model, with the part that cannot be exported."""
-    name = type(model).__name__
-    if hasattr(model, "expansion_"):
-        return f"{name} with a kernel"
-    if getattr(model, "embedding_", None) is not None:
-        return f"{name} with an embedding"
-    return f"the steps of a {name}" if name == "Pipeline" else name
+# Tree, node, column, mode, value, the children where the answer is yes or no, and whether a missing value goes
+# to the first. A split asks `x <= value` (BRANCH_LEQ) or `x < value` (BRANCH_LT).
+Node = tuple[int, int, int, str, float, int, int, bool]
 
 
-def _require_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("the export needs the onnx package: install toprank[onnx]") from error
-    return onnx
-
-
-class Trees:
-    """Nodes of binary trees over a matrix of doubles, in the order of ONNX's operator.
-
-    A split asks `x <= value` (BRANCH_LEQ) or `x < value` (BRANCH_LT); true leads to the first child.
-    """
-
-    def __init__(self) -> None:
-        self.nodes: list[tuple[int, int, int, str, float, int, int, int]] = []
-        self.leaves: list[tuple[int, int, float]] = []
-
-    def add_split(
-        self, tree: int, node: int, column: int, mode: str, value: float,
-        children: tuple[int, int], missing_first: bool,
-    ) -> None:  # fmt: skip
-        self.nodes.append((tree, node, column, mode, value, *children, int(missing_first)))
-
-    def add_leaf(self, tree: int, node: int, value: float) -> None:
-        self.nodes.append((tree, node, 0, "LEAF", 0.0, 0, 0, 0))
-        self.leaves.append((tree, node, value))
+def _leaf(tree: int, node: int, value: float) -> Node:
+    return (tree, node, 0, "LEAF", value, 0, 0, False)
 
 
 class _Graph:
@@ -134,34 +118,31 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **attributes))
         return output
 
-    def trees(self, source: str, trees: Trees) -> str:
-        """Add the sum of the leaves of some trees, of shape (n_rows, 1)."""
-        if not trees.leaves:  # no round was kept: every row scores 0
-            zero = self.constant(np.zeros((1, 1)))
-            total = self.node("ReduceSum", source, self.constant(np.array([1])), keepdims=1)
-            finite = self.node("IsNaN", total)  # only its shape matters
-            return self.node("Where", finite, zero, zero)
-        numbers, nodes, columns, modes, values, first, second, missing_first = zip(
-            *trees.nodes, strict=True
-        )
-        leaf_trees, leaf_nodes, leaf_values = zip(*trees.leaves, strict=True)
+    def trees(self, source: str, nodes: list[Node]) -> str:
+        """Add the sum of the leaves of some trees, of shape (n_rows, 1); without trees it is 0."""
+        nodes = nodes or [_leaf(0, 0, 0.0)]
+        numbers, ids, columns, modes, _, first, second, missing_first = zip(*nodes, strict=True)
+        leaves = [node for node in nodes if node[3] == "LEAF"]
+        tensors = {
+            "nodes_values_as_tensor": [0.0 if node[3] == "LEAF" else node[4] for node in nodes],
+            "target_weights_as_tensor": [leaf[4] for leaf in leaves],
+        }
         double = self.onnx.TensorProto.DOUBLE
-        tensors = {"nodes_values_as_tensor": values, "target_weights_as_tensor": leaf_values}
         total = self.node(
             "TreeEnsembleRegressor",
             source,
             domain="ai.onnx.ml",
             n_targets=1,
             nodes_treeids=numbers,
-            nodes_nodeids=nodes,
+            nodes_nodeids=ids,
             nodes_featureids=columns,
             nodes_modes=modes,
             nodes_truenodeids=first,
             nodes_falsenodeids=second,
-            nodes_missing_value_tracks_true=missing_first,
-            target_treeids=leaf_trees,
-            target_nodeids=leaf_nodes,
-            target_ids=[0] * len(leaf_nodes),
+            nodes_missing_value_tracks_true=[int(goes) for goes in missing_first],
+            target_treeids=[leaf[0] for leaf in leaves],
+            target_nodeids=[leaf[1] for leaf in leaves],
+            target_ids=[0] * len(leaves),
             **{
                 name: self.onnx.helper.make_tensor(name, double, [len(cells)], cells)
                 for name, cells in tensors.items()
@@ -194,54 +175,48 @@ def _boosted(graph: _Graph, model: Any) -> str:
         zero = graph.node("Equal", single, graph.constant(np.zeros(1, dtype=np.float32)))
         single = graph.node("Where", zero, graph.constant(np.full(1, np.nan, np.float32)), single)
     cells = graph.node("Cast", single, to=onnx.TensorProto.DOUBLE)
-    first, *others = (graph.trees(cells, _booster_trees(booster)) for booster in model.boosters_)
-    total = first
-    for other in others:
-        total = graph.node("Add", total, other)
+    parts = [graph.trees(cells, _booster_trees(booster)) for booster in model.boosters_]
+    total = reduce(partial(graph.node, "Add"), parts)
     return graph.node("Div", total, graph.constant(np.array([[float(len(model.boosters_))]])))
 
 
-def _booster_trees(booster: Any) -> Trees:
+def _booster_trees(booster: Any) -> list[Node]:
     """Return the trees of a booster; a value below the threshold goes left."""
     learner = json.loads(bytes(booster.save_raw(raw_format="json")))["learner"]
-    trees = Trees()
-    for t, tree in enumerate(learner["gradient_booster"]["model"]["trees"]):
+    trees, nodes = learner["gradient_booster"]["model"]["trees"], []
+    for t, tree in enumerate(trees):
         left, right = tree["left_children"], tree["right_children"]
         thresholds = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
         for node, value in enumerate(thresholds.tolist()):
             if left[node] == -1:
-                trees.add_leaf(t, node, value)
+                nodes.append(_leaf(t, node, value))
             else:
-                children, default = (left[node], right[node]), bool(tree["default_left"][node])
-                column = tree["split_indices"][node]
-                trees.add_split(t, node, column, "BRANCH_LT", value, children, default)
+                column, default = tree["split_indices"][node], bool(tree["default_left"][node])
+                children = left[node], right[node]
+                nodes.append((t, node, column, "BRANCH_LT", value, *children, default))
     base = float(learner["learner_model_param"]["base_score"].strip("[]"))
-    if base:
-        trees.add_leaf(len(learner["gradient_booster"]["model"]["trees"]), 0, base)
-    return trees
+    return [*nodes, _leaf(len(trees), 0, base)] if base else nodes
 
 
-def _rule_trees(model: Any) -> Trees:
+def _rule_trees(model: Any) -> list[Node]:
     """Return each round as a chain: a row passes one literal after the other until one fails."""
     from toprank.rules.scoring import PathLookup
 
-    lookup = PathLookup.of(model.bins_, model.rounds_)
-    trees = Trees()
+    lookup, nodes = PathLookup.of(model.bins_, model.rounds_), []
     for t in range(len(model.rounds_)):
         start, stop = int(lookup.starts[t]), int(lookup.starts[t + 1])
-        literals = range(start, stop)
         values = [0.0, *lookup.values[start:stop].tolist()]
-        for k, literal in enumerate(literals):
+        for k, literal in enumerate(range(start, stop)):
             column = int(lookup.used[lookup.columns[literal]])
             members = lookup.members[literal]
             threshold, below = _threshold(members, model.bins_.cuts[column])
             passed, failed = 2 * k + 2, 2 * k + 1
             children = (passed, failed) if below else (failed, passed)
             missing_first = bool(members[MISSING]) == below
-            trees.add_split(t, 2 * k, column, "BRANCH_LEQ", threshold, children, missing_first)
-            trees.add_leaf(t, failed, values[k])
-        trees.add_leaf(t, 2 * len(literals), values[-1])
-    return trees
+            nodes.append((t, 2 * k, column, "BRANCH_LEQ", threshold, *children, missing_first))
+            nodes.append(_leaf(t, failed, values[k]))
+        nodes.append(_leaf(t, 2 * (stop - start), values[-1]))
+    return nodes
 
 
 def _threshold(members: np.ndarray, cuts: Sequence[float]) -> tuple[float, bool]:

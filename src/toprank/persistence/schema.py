@@ -7,6 +7,7 @@ made up from what it says about its own columns (`probe`) before it is handed ou
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,39 +38,27 @@ def schema_of(model: Any) -> dict[str, Any]:
         predicates = [str(predicate.name) for predicate in schema.predicates]
         return {"columns": arguments, "classes": classes, "predicates": predicates}
     columns = columns_of(model)
-    described: list[dict[str, Any]] = []
-    for name, values in zip(columns.names, columns.categories, strict=True):
-        if values is None:
-            described.append({"name": name, "kind": "number"})
-        else:
-            described.append({"name": name, "kind": "category", "categories": values.tolist()})
+    described = [
+        {"name": name, "kind": "number"}
+        if values is None
+        else {"name": name, "kind": "category", "categories": values.tolist()}
+        for name, values in zip(columns.names, columns.categories, strict=True)
+    ]
     return {"columns": described, "classes": classes}
 
 
 def columns_of(model: Any) -> Columns:
-    """Return the columns that a fitted model takes; in a pipeline, as far as its first step tells.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from toprank import LogisticRanker
-    >>> X = [[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]
-    >>> columns_of(make_pipeline(StandardScaler(), LogisticRanker()).fit(X, [0, 0, 1])).names
-    ('x0', 'x1')
-    """
+    """Return the columns that a fitted model takes; in a pipeline, as far as its first step tells."""
     first = _first_step(model)
     if hasattr(first, "columns_"):
         return first.columns_
     columns = Columns.numeric(int(getattr(first, "n_features_in_", 0)))
-    names = getattr(first, "feature_names_in_", None)
-    if names is not None:
-        columns = Columns(tuple(map(str, names)), columns.categories)
+    names = tuple(map(str, getattr(first, "feature_names_in_", columns.names)))
     known = list(columns.categories)
-    for j, values in _known_values(first, columns).items():
+    for j, values in _known_values(first, names).items():
         if isinstance(values[0], str):
             known[j] = np.array([str(v) for v in values], dtype=np.str_)
-    return Columns(columns.names, tuple(known))
+    return Columns(names, tuple(known))
 
 
 def _first_step(model: Any) -> Any:
@@ -83,11 +72,11 @@ def _first_step(model: Any) -> Any:
     return _first_step(inner[0].estimator) if inner else model
 
 
-def _known_values(first: Any, columns: Columns) -> dict[int, list[Any]]:
+def _known_values(first: Any, names: tuple[str, ...]) -> dict[int, list[Any]]:
     """Return, by column, the values that an encoder in the first step of a pipeline knows."""
-    steps = [(first, list(range(len(columns.names))))]
+    steps = [(first, list(range(len(names))))]
     if hasattr(first, "transformers_"):
-        steps = [(step, _positions(chosen, columns)) for _, step, chosen in first.transformers_]
+        steps = [(step, _positions(chosen, names)) for _, step, chosen in first.transformers_]
     found: dict[int, list[Any]] = {}
     for step, positions in steps:
         for part in [step, *(inner for _, inner in getattr(step, "steps", ()))]:
@@ -100,14 +89,14 @@ def _known_values(first: Any, columns: Columns) -> dict[int, list[Any]]:
     return found
 
 
-def _positions(chosen: Any, columns: Columns) -> list[int]:
+def _positions(chosen: Any, names: tuple[str, ...]) -> list[int]:
     """Return the positions of the columns that a step of a ColumnTransformer takes."""
     if isinstance(chosen, slice):
-        return list(range(len(columns.names)))[chosen]
+        return list(range(len(names)))[chosen]
     chosen = [chosen] if isinstance(chosen, (str, int)) else list(chosen)
     if chosen and isinstance(chosen[0], (bool, np.bool_)):
         return np.flatnonzero(chosen).tolist()
-    return [columns.names.index(c) if isinstance(c, str) else int(c) for c in chosen]
+    return [names.index(c) if isinstance(c, str) else int(c) for c in chosen]
 
 
 # -- made-up rows -------------------------------------------------------------------------------------
@@ -138,7 +127,7 @@ def _made_up_rows(model: Any) -> Any:
         return _relational_rows(model.schema_)
     columns, first = columns_of(model), _first_step(model)
     missing = bool(getattr(first, "_accepts_missing", False))
-    known, n_columns = _known_values(first, columns), len(columns.names)
+    known, n_columns = _known_values(first, columns.names), len(columns.names)
     named = hasattr(model, "feature_names_in_")
     if not named and not known and not columns.is_category.any():
         if n_columns > MAX_DENSE_COLUMNS and getattr(first, "_accepts_sparse", False):
@@ -219,34 +208,26 @@ def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
         labels = np.asarray(y).ravel()
         binary = np.isin(labels, model.classes_).all()  # otherwise they are grades of relevance
         summary["n_positives"] = int((labels == model.classes_[1] if binary else labels > 0).sum())
-    if is_table(X):
-        summary["columns"] = _table_summary(as_frame(X))
-    elif not hasattr(model, "schema_"):  # examples of relational data are only names
-        summary["columns"] = _array_summary(X)
+    if is_table(X) or not hasattr(model, "schema_"):  # examples of relational data are only names
+        summary["columns"] = list(_column_summaries(X))
     if hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         summary["scores"] = {"quantiles": _quantiles(scores)}
     return summary
 
 
-def _table_summary(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    found = []
-    for j in range(min(frame.shape[1], MAX_COLUMNS)):
-        try:
-            columns = Columns.of(frame.iloc[:, [j]])
-        except ValueError:
-            continue  # dates and the like: a pipeline may take them, but they have no summary
-        found.append(_column_summary(columns.names[0], columns.categories[0], frame.iloc[:, j]))
-    return found
-
-
-def _array_summary(X: Any) -> list[dict[str, Any]]:
-    matrix: Any = X.tocsc() if sparse.issparse(X) else np.asarray(X)
-    found = []
-    for j in range(min(matrix.shape[1], MAX_COLUMNS)):
-        cells = matrix[:, [j]].toarray().ravel() if sparse.issparse(X) else matrix[:, j]
-        found.append(_column_summary(f"x{j}", None, pd.Series(cells)))
-    return found
+def _column_summaries(X: Any) -> Iterator[dict[str, Any]]:
+    rows: Any = as_frame(X) if is_table(X) else X.tocsc() if sparse.issparse(X) else np.asarray(X)
+    for j in range(min(rows.shape[1], MAX_COLUMNS)):
+        if isinstance(rows, pd.DataFrame):
+            try:
+                columns = Columns.of(rows.iloc[:, [j]])
+            except ValueError:
+                continue  # dates and the like: a pipeline may take them, but they have no summary
+            yield _column_summary(columns.names[0], columns.categories[0], rows.iloc[:, j])
+        else:
+            cells = rows[:, [j]].toarray().ravel() if sparse.issparse(rows) else rows[:, j]
+            yield _column_summary(f"x{j}", None, pd.Series(cells))
 
 
 def _column_summary(name: str, values: np.ndarray | None, column: pd.Series) -> dict[str, Any]:
@@ -286,10 +267,8 @@ def _is_column_summary(column: dict[str, Any]) -> bool:
     named = isinstance(column.get("name"), str) and _are_numbers([column.get("missing")])
     if column.get("kind") == "number":
         return named and _are_numbers(column.get("quantiles"))
-    fits = column.get("kind") == "category" and isinstance(shares, dict)
-    return (
-        named and fits and _are_numbers([*shares.values()]) and _are_numbers([column.get("others")])
-    )
+    fits = named and column.get("kind") == "category" and isinstance(shares, dict)
+    return fits and _are_numbers([*shares.values()]) and _are_numbers([column.get("others")])
 
 
 def _are_numbers(values: Any) -> bool:
