@@ -224,7 +224,7 @@ class PairwiseExponential(_ExponentialPairs):
 
     name: ClassVar[str] = "pairwise_exp"
     summary: ClassVar[str] = "RankBoost's exponential loss over pairs (log of the sum)"
-    p: ClassVar[float] = 1.0
+    p = 1.0  # no annotation: a constant, not a field
 
 
 # -- kernels ---------------------------------------------------------------------------------------
