@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["join_names", "to_jsonable", "to_python"]
+__all__ = ["first_line", "join_names", "to_jsonable", "to_python"]
 
 
 def to_jsonable(obj: Any) -> Any:
@@ -54,3 +54,15 @@ def join_names(names: Sequence[str]) -> str:
     'a, b and c'
     """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def first_line(message: Any) -> str:
+    """Return the first line of a message or an error, without what a terminal would act upon.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such column\\nat row 3"))
+    'no such column'
+    """
+    line = next(iter(str(message).strip().splitlines()), "")
+    return "".join(c if c.isprintable() else "?" for c in line[:300])

@@ -12,7 +12,7 @@ from toprank.binning import MISSING, OTHER, Bins
 from toprank.trees._kernels import (
     FEATURE,
     SMALL,
-    BinnedRows,
+    BinnedSample,
     comes_first,
     find_cut,
     partition,
@@ -37,7 +37,7 @@ def search(codes, positive, weight, is_category, min_leaf=1.0, n_bins=None):
     order = np.arange(n_rows)
     P, N = weight[positive == 1].sum(), weight[positive == 0].sum()
     n_bins = np.full(n_columns, 255) if n_bins is None else n_bins
-    rows = BinnedRows(codes, positive, weight, n_bins, is_category)
+    rows = BinnedSample(codes, positive, weight, n_bins, is_category)
     work = workspace(n_columns, n_rows)
     cut, bits = np.zeros(6, np.int32), np.zeros(32, np.uint8)
     features = np.arange(n_columns)
@@ -196,7 +196,7 @@ def test_penalties_of_small_trees_are_the_best_of_their_candidates() -> None:
     weight, order = np.ones(600), np.arange(600)
     starts, stops = np.array([0]), np.array([600])
     n_bins, kinds = np.full(3, 50), np.zeros(3, bool)
-    rows = BinnedRows(codes, positive, weight, n_bins, kinds)
+    rows = BinnedSample(codes, positive, weight, n_bins, kinds)
     nodes = (rows, order, starts, stops, LeafRank(5, 1.0, 3, 3, 5), rng)
     tables, begins, drawn = grow_level(*nodes)
     chosen = choose_penalties(*nodes, tables, begins, drawn)
@@ -211,7 +211,7 @@ def test_draws_use_only_the_features_drawn() -> None:
     codes = rng.integers(20, size=(300, 8)).astype(np.uint8)
     positive = (rng.random(300) < 0.5).astype(np.uint8)
     starts, stops = np.array([0, 150]), np.array([150, 300])
-    rows = BinnedRows(codes, positive, np.ones(300), np.full(8, 20), np.zeros(8, bool))
+    rows = BinnedSample(codes, positive, np.ones(300), np.full(8, 20), np.zeros(8, bool))
     parameters = LeafRank(4, 1.0, n_node_features=3, n_cell_features=1)
     tables, begins, drawn = grow_level(rows, np.arange(300), starts, stops, parameters, rng)
     for node in range(2):

@@ -21,7 +21,6 @@ import hashlib
 import io
 import json
 import os
-import platform
 import re
 import struct
 import zlib
@@ -29,21 +28,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, LargeZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from toprank._version import __version__
+from toprank._version import __version__, versions
 from toprank.columns import as_frame, is_table
+from toprank.formatting import first_line
 from toprank.persistence.checks import ModelFileError, is_wrapper, require
 from toprank.persistence.encoding import ARRAY_TYPE, Decoder, Encoder
 from toprank.persistence.schema import check_summary, probe, schema_of, summarise
 
 __all__ = ["FORMAT", "ModelFile", "describe", "load", "save"]
 
+WRITTEN_WITH = ("python", "numpy", "scikit-learn", "xgboost", "xgboost-cpu")
 FORMAT = 3  # of the files that are written, and the only one that is read
 StrPath = str | os.PathLike[str]
 Members = dict[str, bytes]
@@ -185,7 +185,7 @@ def _members_of(model: Any, X: Any, y: Any) -> Members:
         "format": FORMAT,
         "toprank": __version__,
         "class": type(model).__name__,
-        "written_with": _versions(),
+        "written_with": {k: v for k, v in versions().items() if k in WRITTEN_WITH},
         "probed": _can_be_probed(model),
         "digests": digests(members),
     }
@@ -200,16 +200,6 @@ def digests(members: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of every member but the header."""
     others = {name: data for name, data in members.items() if name != "header.json"}
     return {name: hashlib.sha256(data).hexdigest() for name, data in others.items()}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("numpy", "scikit-learn", "xgboost", "xgboost-cpu"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _is_ours(model: Any) -> bool:
@@ -252,17 +242,11 @@ def _one_line_errors(name: str) -> Iterator[None]:
     try:
         yield
     except ModelFileError as error:
-        raise ModelFileError(f"{name}: {_first_line(error)}") from error.__cause__
+        raise ModelFileError(f"{name}: {first_line(error)}") from error.__cause__
     except Exception as error:
         # damage may surface in any library on the way, as any kind of error
-        reason = _first_line(error) or type(error).__name__
+        reason = first_line(error) or type(error).__name__
         raise ModelFileError(f"{name}: it is damaged ({reason})") from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of a message, without what a terminal would act upon."""
-    line = next(iter(str(error).strip().splitlines()), "")
-    return "".join(c if c.isprintable() else "?" for c in line[:300])
 
 
 def _load(file: BinaryIO, name: str) -> Any:
@@ -306,7 +290,7 @@ def _read_json(data: bytes, what: str) -> Any:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its {what} cannot be read ({_first_line(error)})") from error
+        raise ModelFileError(f"its {what} cannot be read ({first_line(error)})") from error
     require(isinstance(found, dict), f"its {what} cannot be read")
     return found
 

@@ -26,6 +26,7 @@ from toprank.folds import (
     positive_rows,
     take_rows,
 )
+from toprank.formatting import first_line
 from toprank.metrics import METRICS
 from toprank.metrics.bootstrap import ListSample, affordable_resamples
 from toprank.metrics.intervals import check_level, check_resamples
@@ -405,7 +406,9 @@ class Runs:
             try:
                 scores[name], n_rows[name] = self._fit_and_score(name, split)
             except Exception as error:  # a model that fails is reported, the others go on
-                self.failures[name] = f"{type(error).__name__}: {_first_line(str(error))}"
+                self.failures[name] = (
+                    f"{type(error).__name__}: {first_line(error) or 'no reason given'}"
+                )
             if interrupted.is_set():  # some models end early on Ctrl-C instead of raising
                 raise KeyboardInterrupt
             seconds[name] = self.clock() - began
@@ -439,16 +442,11 @@ class Runs:
             model.fit(take_rows(data.X, train), data.positive[train].astype(np.int64), **arguments)
             scores = model.decision_function(take_rows(data.X, split.test))
         for warning in caught:
-            self.note(f"{name} warned: {_first_line(str(warning.message))}")
+            self.note(f"{name} warned: {first_line(warning.message)}")
         scores = np.asarray(scores, dtype=np.float64)
         if scores.shape != (len(split.test),) or not np.isfinite(scores).all():
             raise ValueError("it gave scores that are not one finite number for each row")
         return scores, len(train)
-
-
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0][:300] if lines else "no reason given"
 
 
 @contextmanager

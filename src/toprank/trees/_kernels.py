@@ -17,7 +17,7 @@ from numba import njit
 from toprank.binning import MISSING, N_BINS, OTHER
 
 __all__ = [
-    "BinnedRows",
+    "BinnedSample",
     "Workspace",
     "comes_first",
     "find_cut",
@@ -33,7 +33,7 @@ BLOCK = 32  # features whose counters are filled in one pass over the rows: they
 RELATIVE_NOISE = 1e-12  # a smaller share of the scale is rounding: the earlier cut stays
 
 
-class BinnedRows(NamedTuple):
+class BinnedSample(NamedTuple):
     """Rows as the kernels read them."""
 
     codes: np.ndarray  # bytes, of shape (n_rows, n_columns)

@@ -25,7 +25,7 @@ from toprank.trees._kernels import (
     MISSING_FIRST,
     SET_BYTES,
     THRESHOLD,
-    BinnedRows,
+    BinnedSample,
     comes_first,
     find_cut,
     partition,
@@ -126,7 +126,7 @@ class LeafRankSplitter:
         for column in np.flatnonzero(bins.is_category):
             if (sample.rows[:, column] == OTHER).any():
                 n_bins[column] = OTHER + 1
-        self.rows = BinnedRows(
+        self.rows = BinnedSample(
             sample.rows, sample.positive, sample.weight, n_bins, bins.is_category
         )
         self.limits = limits
