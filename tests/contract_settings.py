@@ -15,6 +15,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "n_jobs": 1,
     },
     "RankingForest": {"n_estimators": 15},
+    "TreePathEmbedding": {"n_folds": 2},
     "TunedLogisticBooster": {
         "depths": (3,),
         "learning_rates": (0.3,),

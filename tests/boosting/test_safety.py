@@ -32,7 +32,7 @@ def check_finite(model: GradientBoostingRanker, X, bound: float) -> None:
 
 @every
 def test_five_thousand_deep_rounds_stay_finite(objective: str) -> None:
-    X, y = sparse_rows(2000, 30)
+    X, y = sparse_rows(1000, 30)
     rounds, step, rate = 5000, 2.0, 0.1
     model = GradientBoostingRanker(
         objective,

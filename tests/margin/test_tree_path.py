@@ -389,15 +389,5 @@ def test_errors(rng) -> None:
         TreePathEmbedding().fit(frame, y)
 
 
-@pytest.mark.parametrize("n_folds", [None, 2])
-def test_scikit_learn_conventions(n_folds) -> None:
-    # out of fold, training rows are embedded unlike new ones, as TargetEncoder does it
-    reason = "training rows are embedded out of fold"
-    expected = dict.fromkeys(
-        ["check_transformer_general", "check_transformer_data_not_an_array"], reason
-    )
-    check_estimator(
-        TreePathEmbedding(n_folds=n_folds, max_depth=3),
-        expected_failed_checks=expected if n_folds else {},
-        on_skip=None,
-    )
+def test_scikit_learn_conventions_without_folds() -> None:
+    check_estimator(TreePathEmbedding(n_folds=None, max_depth=3), on_skip=None)

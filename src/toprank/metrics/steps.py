@@ -254,6 +254,8 @@ def publish(entry: Metric, core: Callable[..., Any]) -> PublicMetric:
     _, *parameters = signature(core).parameters.values()
     if entry.needs_queries:
         options = [o.replace(default=o.empty) if o.name == "qid" else o for o in options]
-    public.__signature__ = own.replace(parameters=[y_true, scores, *parameters, *options])
+    public.__signature__ = own.replace(
+        parameters=[y_true, scores, *parameters, *options], return_annotation="float"
+    )
     public.core, public.entry = core, entry
     return public
