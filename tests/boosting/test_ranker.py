@@ -25,6 +25,7 @@ from toprank import (
     save,
 )
 from toprank.boosting.engine import quadratic_step
+from toprank.boosting.settings import Settings
 from toprank.objectives import OBJECTIVES, ScoredList
 from toprank.parallel import thread_count
 
@@ -38,6 +39,7 @@ def draw(n: int = 600, seed: int = 0, rate: float = 0.15) -> tuple[np.ndarray, n
 
 def quick(objective="ap_sigmoid", **parameters) -> GradientBoostingRanker:
     settings = {"n_estimators": 20, "learning_rate": 0.3, "n_jobs": 1, "random_state": 0}
+    settings |= {"n_seeds": 1, "subsample": 1.0, "max_leaves": 16, "colsample_bynode": 0.5}
     return GradientBoostingRanker(**{"objective": objective, **settings, **parameters})
 
 
@@ -132,6 +134,16 @@ def test_early_stopping_on_any_metric_with_a_held_out_share(metric: str) -> None
     assert custom.validation_scores_ == model.validation_scores_
 
 
+def test_xgboosts_spellings_mean_the_same() -> None:
+    X, y = draw(n=300)
+    X_val, y_val = draw(n=200, seed=3)
+    ours = quick(early_stopping_rounds=5).fit(X, y, eval_set=(X_val, y_val))
+    theirs = quick(early_stopping_rounds=5, eval_metric="aucpr").fit(
+        X, y, eval_set=[(X, y), (X_val, y_val)]
+    )
+    assert theirs.validation_scores_ == ours.validation_scores_
+
+
 def test_early_stopping_follows_the_direction_of_the_metric() -> None:
     """A list length is better the shorter it is: the best round is the one with the shortest."""
     X, y = draw(n=1500, rate=0.2)
@@ -162,6 +174,25 @@ def test_validation_by_query_keeps_queries_whole() -> None:
     assert all(np.array_equal(seen[0], rows) for rows in seen)
     named = quick("lambda_map", early_stopping_rounds=5, eval_metric="mean_average_precision")
     assert named.fit(X, y, qid=qid).validation_scores_ == model.validation_scores_
+
+
+def test_the_usual_metric_goes_by_query_where_there_are_queries() -> None:
+    X, y = draw(n=600)
+    qid = np.repeat(np.arange(30), 20)
+    X[:, 0] += 10 * (qid % 2)  # the level of a query says nothing about its rows
+    model = quick("lambda_map", early_stopping_rounds=5).fit(X, y, qid=qid)
+    named = quick("lambda_map", early_stopping_rounds=5, eval_metric="mean_average_precision")
+    assert model.validation_scores_ == named.fit(X, y, qid=qid).validation_scores_
+    pooled = quick("lambda_map", early_stopping_rounds=5, eval_metric="average_precision")
+    assert model.validation_scores_ != pooled.fit(X, y, qid=qid).validation_scores_
+    late = slice(400, None)
+    given = quick("lambda_map").fit(X, y, qid=qid, eval_set=(X[late], y[late], None, qid[late]))
+    scores = given.decision_function(X[late])
+    expected = metrics.mean_average_precision(y[late], scores, qid=qid[late])
+    assert given.validation_scores_[-1] == pytest.approx(expected, abs=1e-6)
+    given.fit(X, y, qid=qid, eval_set=(X[late], y[late]))
+    expected = metrics.average_precision(y[late], given.decision_function(X[late]))
+    assert given.validation_scores_[-1] == pytest.approx(expected, abs=1e-6)
 
 
 def test_queries_change_what_is_learnt() -> None:
@@ -254,7 +285,7 @@ def test_threads_are_counted_as_everywhere(n_jobs: int | None) -> None:
     X, y = draw(n=200)
     models = [
         quick(n_estimators=2, n_jobs=n_jobs),
-        TunedLogisticBooster(depths=(2,), learning_rates=(0.3,), n_estimators=2, n_jobs=n_jobs),
+        TunedLogisticBooster(n_candidates=1, n_estimators=2, n_jobs=n_jobs),
     ]
     for model in models:
         config = json.loads(model.fit(X, y).boosters_[0].save_config())
@@ -344,6 +375,27 @@ def test_the_draw_is_stratified_and_leaves_out_absent_rows() -> None:
         assert np.all(rows % 10 != 9)
 
 
+def test_the_draw_keeps_both_classes_of_every_query() -> None:
+    from toprank.boosting.engine import StratifiedDraw
+
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(50), 12))
+    positive = rng.random(600) < 0.15
+    present = rng.random(600) < 0.9
+    draw_rows = StratifiedDraw(positive, present, 0.5, random_state=0, qid=qid)
+    stratum = 2 * qid + positive
+    sizes = np.bincount(stratum[present], minlength=100)
+    wanted = np.where(sizes > 0, np.maximum(1, np.round(0.5 * sizes)), 0)
+    seen = np.zeros(600, dtype=int)
+    for _ in range(40):
+        rows = draw_rows()
+        np.testing.assert_array_equal(np.bincount(stratum[rows], minlength=100), wanted)
+        assert (np.diff(rows) > 0).all()
+        seen[rows] += 1
+    assert (seen[present] > 0).all()
+    assert (seen[~present] == 0).all()
+
+
 def test_constant_scores_are_warned_about() -> None:
     X, y = draw()
     with pytest.warns(UserWarning, match="min_child_weight"):
@@ -360,7 +412,8 @@ def test_more_rounds_from_a_pickled_model_score_the_same() -> None:
 
 def test_presets_are_the_published_methods() -> None:
     assert SGBAP().objective == "ap_exp"
-    assert SGBAP().reg_lambda < 0.01  # the usual penalty would hold back what is not high yet
+    # the usual penalty would hold back what is not high yet
+    assert Settings.of(SGBAP(), 1_000, 100).reg_lambda < 0.01
     assert SGBAP().subsample < 1
     assert SGBAPsig().objective.self_term == 0.5
     assert LambdaMART("ndcg", n_estimators=7).n_estimators == 7
@@ -401,9 +454,11 @@ def test_weights_without_a_draw_are_copies() -> None:
     y = (X[:, 0] + rng.normal(size=300) > 1).astype(int)
     weight = rng.integers(0, 4, size=300)
     copies = np.repeat(np.arange(300), weight)
-    for name in sorted(OBJECTIVES):  # few rounds: a rounding error may tip a split of equal gain
-        weighted = quick(name, n_estimators=5).fit(X, y, sample_weight=weight)
-        repeated = quick(name, n_estimators=5).fit(X[copies], y[copies])
+    # few rounds and usual penalties: a rounding error may tip a split of equal gain
+    usual = {"n_estimators": 5, "min_child_weight": 1.0, "reg_lambda": 1.0}
+    for name in sorted(OBJECTIVES):
+        weighted = quick(name, **usual).fit(X, y, sample_weight=weight)
+        repeated = quick(name, **usual).fit(X[copies], y[copies])
         np.testing.assert_allclose(
             weighted.decision_function(X), repeated.decision_function(X), atol=2e-3, err_msg=name
         )
@@ -423,7 +478,7 @@ def test_scores_kept_by_xgboost_are_those_kept_here(monkeypatch, objective):
     X, y = make_classification(800, weights=[0.8], random_state=5)
     found = []
     for many in (10**9, 1):
-        monkeypatch.setattr(engine, "_MANY_ROWS", many)
+        monkeypatch.setattr(engine, "_MANY_CELLS", many)
         model = GradientBoostingRanker(objective, n_estimators=15, subsample=0.7, random_state=0)
         first = model.fit(X, y, sample_weight=1.0 + (np.arange(800) % 2))
         more = GradientBoostingRanker(objective, n_estimators=5, subsample=0.7, random_state=1)

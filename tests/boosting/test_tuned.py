@@ -9,7 +9,13 @@ import xgboost
 
 import toprank
 from toprank import TunedLogisticBooster, metrics
-from toprank.boosting.tuned import inner_splits
+from toprank.boosting.tuned import (
+    _better_than_usual,
+    _choose_round,
+    candidates,
+    inner_splits,
+    search_stages,
+)
 
 
 def draw(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -20,38 +26,120 @@ def draw(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def small(**parameters) -> TunedLogisticBooster:
-    settings = {"depths": (1, 3), "learning_rates": (0.3,), "n_estimators": 25, "n_jobs": 1}
+    settings = {"n_candidates": 4, "n_estimators": 25, "n_jobs": 1}
     return TunedLogisticBooster(**{**settings, "random_state": 0, **parameters})
+
+
+SEED = int(np.random.RandomState(0).randint(2**31 - 1))  # what a fit draws from random_state=0
+
+
+def plain_curve(setting, X, y, train, validation, rounds):
+    """Average precision after each round of XGBoost's own training."""
+    parameters = {"objective": "binary:logistic", "nthread": 1, "seed": SEED, **setting}
+    booster = xgboost.train(parameters, xgboost.QuantileDMatrix(X[train], y[train]), rounds)
+    matrix = xgboost.DMatrix(X[validation])
+    return [
+        metrics.average_precision(
+            y[validation], booster.predict(matrix, iteration_range=(0, k), output_margin=True)
+        )
+        for k in range(1, rounds + 1)
+    ]
 
 
 def test_the_setting_is_the_one_with_the_best_validation():
     X, y = draw(6000)
     model = small(early_stopping_rounds=25).fit(X, y)
-    seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    ((train, validation),) = inner_splits(y, None, None, None, seed)
-    assert len(validation) == pytest.approx(1500, abs=2)
-    curves = {}
-    for depth in (1, 3):
-        parameters = {"objective": "binary:logistic", "max_depth": depth, "eta": 0.3, "nthread": 1}
-        booster = xgboost.train(parameters, xgboost.QuantileDMatrix(X[train], y[train]), 25)
-        matrix = xgboost.DMatrix(X[validation])
-        for rounds in range(1, 26):
-            scores = booster.predict(matrix, iteration_range=(0, rounds))
-            curves[depth, rounds] = metrics.average_precision(y[validation], scores)
-    best = max(curves, key=curves.__getitem__)
-    assert (model.best_params_["max_depth"], model.best_params_["n_estimators"]) == best
-    assert model.best_score_ == pytest.approx(curves[best], abs=1e-5)
+    inner = inner_splits(y, None, None, None, SEED)
+    assert len(inner[0][1]) == pytest.approx(1500, abs=2)
+    stages, splits = search_stages(inner, y, SEED)
+    alive = candidates(4, y, SEED)
+    first = alive[0]
+    for stage, kept in zip(stages, (2, 2, 2), strict=True):  # the first is never left behind
+        (part,) = stage
+        curves = [plain_curve(setting, X, y, *splits[part], 25) for setting in alive]
+        rounds = [
+            _choose_round([c], s["learning_rate"]) for c, s in zip(curves, alive, strict=True)
+        ]
+        values = [curve[k - 1] for curve, k in zip(curves, rounds, strict=True)]
+        order = np.argsort(-np.array(values), kind="stable")
+        best = {**alive[order[0]], "n_estimators": rounds[order[0]]}, values[order[0]]
+        alive = [alive[k] for k in order[: int(np.ceil(len(alive) / 3))]]
+        alive = alive if first in alive else [*alive, first]
+        assert len(alive) <= kept
+    assert model.best_params_ == best[0]
+    assert model.best_score_ == pytest.approx(best[1], abs=1e-5)
+
+
+def test_the_first_rounds_are_not_chosen_by_chance():
+    lucky = [0.9, *np.linspace(0.1, 0.6, 60)]
+    assert _choose_round([lucky], learning_rate=0.1) > 50
+    assert _choose_round([[0.5, 0.6]], learning_rate=0.1) == 2  # there are no more
+
+
+def test_the_usual_setting_is_left_only_for_one_that_leads_beyond_its_standard_error():
+    usual = np.array([0.5, 0.6, 0.7])
+    assert _better_than_usual(2, {0: usual, 2: usual + np.array([0.1, 0.12, 0.09])}) == 2
+    assert _better_than_usual(2, {0: usual, 2: usual + np.array([0.3, -0.2, 0.0])}) == 0
+    assert (
+        _better_than_usual(2, {0: usual[:1], 2: usual[:1] + 0.01}) == 2
+    )  # one split: no error known
+
+
+def test_few_rows_are_judged_by_more_and_more_folds():
+    _, y = draw()
+    inner = inner_splits(y, None, None, None, 0)
+    stages, splits = search_stages(inner, y, 0)
+    assert [len(stage) for stage in stages] == [2, 5, 10]
+    assert splits is inner
+    for repeat in (splits[:5], splits[5:]):
+        assert sorted(np.concatenate([rows for _, rows in repeat])) == list(range(400))
+
+
+def test_parts_of_many_rows_grow_and_keep_both_classes():
+    y = (np.arange(9000) % 25 == 0).astype(int)
+    inner = inner_splits(y, None, None, None, 0)
+    _, splits = search_stages(inner, y, 0)
+    sizes = [len(train) for train, _ in splits]
+    assert sizes == pytest.approx([750, 2250, 6750], abs=3)
+    for train, validation in splits:
+        assert set(y[train]) == {0, 1}
+        assert np.array_equal(validation, inner[0][1])
+        assert not set(train) & set(validation)
+
+
+def test_settings_are_those_users_start_from_and_random_ones_within_bounds():
+    _, y = draw()
+    found = candidates(60, y, 0)
+    assert found == candidates(60, y, 0)
+    assert found != candidates(60, y, 1)
+    assert (found[0]["max_depth"], found[0]["learning_rate"]) == (5, 0.05)
+    assert len(candidates(2, y, 0)) == 2
+    assert {s["max_depth"] for s in found} == set(range(2, 9))
+    assert all(0.02 <= s["learning_rate"] <= 0.3 for s in found)
+    weights = {round(s["scale_pos_weight"], 6) for s in found}
+    assert weights == {1.0, round(float(np.sqrt((y == 0).sum() / y.sum())), 6)}
 
 
 def test_it_is_plain_xgboost_on_all_rows():
     X, y = draw()
     model = small().fit(X, y)
-    chosen = model.best_params_
-    parameters = {"objective": "binary:logistic", "max_depth": chosen["max_depth"],
-                  "eta": chosen["learning_rate"], "nthread": 1}  # fmt: skip
-    plain = xgboost.train(parameters, xgboost.QuantileDMatrix(X, y), chosen["n_estimators"])
-    margin = plain.predict(xgboost.DMatrix(X), output_margin=True)
+    setting = {k: v for k, v in model.best_params_.items() if k != "n_estimators"}
+    parameters = {"objective": "binary:logistic", "nthread": 1, "seed": SEED, **setting}
+    rounds = model.best_params_["n_estimators"]
+    plain = [
+        xgboost.train(parameters | {"seed": SEED + k}, xgboost.QuantileDMatrix(X, y), rounds)
+        for k in range(3)
+    ]
+    margin = np.mean([b.predict(xgboost.DMatrix(X), output_margin=True) for b in plain], axis=0)
     np.testing.assert_allclose(model.decision_function(X) + model.offset_, margin, atol=1e-5)
+
+
+def test_weights_times_a_constant_change_nothing():
+    X, y = draw()
+    weight = np.random.default_rng(0).integers(1, 4, size=400).astype(float)
+    a, b = (small().fit(X, y, weight * factor) for factor in (1.0, 1e-6))
+    assert a.best_params_ == b.best_params_
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-5)
 
 
 def test_it_explains_itself_and_can_be_saved(tmp_path):
@@ -74,25 +162,37 @@ def test_inner_folds_keep_groups_whole_and_classes_apart():
     _, y = draw()
     groups = np.random.default_rng(0).integers(60, size=400)
     folds = inner_splits(y, groups, None, None, 0)
-    assert len(folds) == 5
+    assert len(folds) == 10
     for train, validation in folds:
         assert not set(groups[train]) & set(groups[validation])
         assert set(y[validation]) == set(y[train]) == {0, 1}
-    plain = inner_splits(y, None, None, None, 0)
-    assert sorted(np.concatenate([rows for _, rows in plain])) == list(range(400))
 
 
-def test_inner_validation_by_time_is_the_latest_quarter():
+def test_inner_validation_by_time_goes_from_the_latest_quarter_back():
     _, y = draw()
     time = np.random.default_rng(0).integers(100, size=400)
-    ((train, validation),) = inner_splits(y, None, time, 5, 0)
-    assert time[train].max() + 5 <= time[validation].min()
-    assert len(validation) == pytest.approx(100, abs=10)
-    assert set(np.flatnonzero(time >= time[validation].min())) == set(validation)
+    found = inner_splits(y, None, time, 5, 0)
+    assert len(found) == 3
+    for train, validation in found:
+        assert time[train].max() + 5 <= time[validation].min()
+        assert len(validation) == pytest.approx(100, abs=12)
+        assert set(y[validation]) == set(y[train]) == {0, 1}
+    first, *earlier = (time[validation] for _, validation in found)
+    assert first.max() == time.max()
+    assert earlier[0].max() < first.min()
     dates = np.datetime64("2024-01-01") + time.astype("timedelta64[D]")
-    ((train_too, validation_too),) = inner_splits(y, None, dates, np.timedelta64(5, "D"), 0)
-    assert np.array_equal(train, train_too)
-    assert np.array_equal(validation, validation_too)
+    again = inner_splits(y, None, dates, np.timedelta64(5, "D"), 0)
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
+
+
+def test_many_rows_with_many_positives_are_judged_by_one_quarter_and_with_few_by_folds():
+    time = np.arange(8000)
+    many, few = (np.arange(8000) % every == 0 for every in (10, 100))
+    assert len(inner_splits(many, None, time, None, 0)) == 1
+    assert len(inner_splits(few, None, time, None, 0)) == 3
+    assert len(inner_splits(many, None, None, None, 0)) == 1
+    assert len(inner_splits(few, None, None, None, 0)) == 5
 
 
 def test_what_is_learnt_by_heart_from_groups_is_not_rewarded():
@@ -129,9 +229,8 @@ def test_one_positive_cannot_be_split_but_learnt_from():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"depths": ()}, {"depths": (0,)}, {"learning_rates": (-0.1,)}, {"n_estimators": 0},
-     {"early_stopping_rounds": 0}],
-)  # fmt: skip
+    [{"n_candidates": 0}, {"n_estimators": 0}, {"early_stopping_rounds": 0}],
+)
 def test_bad_parameters(parameters):
     X, y = draw(50)
     with pytest.raises(ValueError, match=next(iter(parameters))):

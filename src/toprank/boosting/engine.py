@@ -2,7 +2,7 @@
 
 Each round draws rows, takes the objective's gradient on the draw, grows one XGBoost tree on it, decides
 how far to go along that tree, and adds it. The booster holds the trees. The scores of the training rows are
-kept here, in float64; with many rows and Newton's steps they are XGBoost's own, in float32, which it has
+kept here, in float64; with large tables and Newton's steps they are XGBoost's own, in float32, which it has
 at no cost.
 """
 
@@ -16,8 +16,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from toprank.base import TrainingData
+from toprank.boosting.checkpoint import Checkpoint
+from toprank.boosting.gradients import TreeGradients
+from toprank.boosting.settings import Settings
 from toprank.boosting.xgboost_helpers import (
-    automatic_rate,
     booster_parameters,
     predict_margin,
     quantile_matrix,
@@ -25,13 +27,15 @@ from toprank.boosting.xgboost_helpers import (
     row_matrix,
     scale_leaves,
 )
+from toprank.exchange import ALONE, Exchange
+from toprank.metrics.condensed import condense
 from toprank.objectives import Objective, ScoredList
 from toprank.parallel import limit_threads
 from toprank.stopping import EarlyStopping, ValidationMetric, run_rounds
 
-__all__ = ["Round", "Validation", "boost", "line_search", "quadratic_step"]
+__all__ = ["HeldOut", "Round", "Rows", "Validation", "boost", "line_search", "quadratic_step"]
 
-_MANY_ROWS = 20_000
+_MANY_CELLS = 200_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,58 @@ class Validation:
         data = self.data
         y = data.y if self.graded else data.y > 0
         return self.metric(y, scores, sample_weight=data.sample_weight, qid=data.qid)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows of the training matrix, at the places `rows`, that get no gradient and measure the model.
+
+    XGBoost keeps their margins up to date at no cost. The metric is that of the held-out rows of all
+    workers together: exactly, not a mean of what each of them finds.
+    """
+
+    rows: np.ndarray
+    data: TrainingData
+    metric: ValidationMetric
+    graded: bool
+    patience: int | None
+    exchange: Exchange = ALONE
+
+    def __call__(self, scores: np.ndarray) -> float:
+        data, own = self.data, scores[self.rows].astype(np.float64)
+        if self.exchange.size == 1:
+            y = data.y if self.graded else data.y > 0
+            return self.metric(y, own, sample_weight=data.sample_weight, qid=data.qid)
+        if data.qid is None and not self.graded:
+            y, ranks, weight = condense(data.y > 0, own, data.sample_weight, self.exchange)
+            return self.metric(y, ranks, sample_weight=weight)
+        query = np.zeros(len(own)) if data.qid is None else data.qid
+        owner = np.full(len(own), float(self.exchange.rank))
+        columns = np.stack((data.y, own, data.weights, query, owner))
+        y, own, weights, query, owner = self.exchange.gather(columns)[0]
+        qid = None
+        if data.qid is not None:  # the workers number their queries each from 0
+            qid = np.unique(np.stack((owner, query)), axis=1, return_inverse=True)[1].ravel()
+        y = y if self.graded else y > 0
+        return self.metric(y, own, sample_weight=None if (weights == 1).all() else weights, qid=qid)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are binned already: out of core, or those of one worker.
+
+    Attributes
+    ----------
+    matrix : xgboost.DMatrix
+    exchange : Exchange
+        The workers that hold the other rows.
+    form : {"auto", "exact", "binned"}
+        Of the gradients, as in `TreeGradients`.
+    """
+
+    matrix: Any
+    exchange: Exchange = ALONE
+    form: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -78,36 +134,56 @@ def boost(
     ranker: Any,
     data: TrainingData,
     objective: Objective,
+    settings: Settings,
     seed: int,
     *,
     label: str = "boosting",
-    validation: Validation | None = None,
+    validation: Validation | HeldOut | None = None,
     callbacks: Sequence[Callback] = (),
     start: Any = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Any, list[float]]:
     """Run a ranker's rounds from scratch, or from the booster `start`; return booster and validation values.
 
-    Ctrl-C keeps the rounds done so far (with a warning) if there is at least one.
+    Ctrl-C keeps the rounds done so far (with a warning) if there is at least one. `data.X` is a matrix, or
+    `Rows` that are binned. With a `checkpoint` the rounds go on from what it holds.
     """
-    run = _Run(ranker, data, objective, seed, validation, start)
-    stopping = EarlyStopping()
+    stopping, done_before = EarlyStopping(), 0
     if validation is not None:
         stopping = EarlyStopping(validation.patience, validation.metric.greater_is_better)
+    if checkpoint is not None:
+        found = checkpoint.read()
+        if found is not None:
+            start, done_before, stopping.history = found.booster, found.n_rounds, found.history
+            if found.finished:
+                return start, stopping.history
+    run = _Run(
+        ranker, data, objective, settings, seed, validation, start, done_before,
+        keeps_rounds=checkpoint is not None,
+    )  # fmt: skip
+    total = settings.n_estimators
 
     def after_round(done: Round) -> bool:
         stop = done.validation is not None and stopping.record(done.validation)
         asked = [callback(done) for callback in callbacks]  # each of them is called
+        if checkpoint is not None and done.number % checkpoint.every == 0:
+            booster = run.finished_booster(len(run.factors))
+            checkpoint.write(booster, done.number, stopping.history)
+            run.go_on_from(booster)
         return stop or any(asked)
 
     run_rounds(
         run.rounds(),
-        ranker.n_estimators,
+        total - done_before,
         after_round=after_round,
         verbose=ranker.verbose,
         label=label,
     )
     keep = stopping.best_round if stopping.patience is not None else len(run.factors)
-    return run.finished_booster(keep or len(run.factors)), stopping.history
+    booster = run.finished_booster(keep or len(run.factors))
+    if checkpoint is not None:
+        checkpoint.write(booster, len(run.factors), stopping.history, finished=True)
+    return booster, stopping.history
 
 
 class _Run:
@@ -118,53 +194,93 @@ class _Run:
         ranker: Any,
         data: TrainingData,
         objective: Objective,
+        settings: Settings,
         seed: int,
-        validation: Validation | None,
+        validation: Validation | HeldOut | None,
         start: Any,
+        done_before: int = 0,
+        keeps_rounds: bool = False,
     ) -> None:
         self.ranker, self.objective, self.validation = ranker, objective, validation
+        self.settings = settings
         self.newton = ranker.step == "newton"
-        self.factors: list[float] = []
-        parameters = booster_parameters(ranker, len(data.y), seed)
-        self.matrix = quantile_matrix(
+        self.factors = [1.0] * done_before  # these rounds of `start` are the fit's own
+        self.parameters = booster_parameters(ranker, settings, seed)
+        if keeps_rounds:  # the same draws of columns before and after a break
+            self.parameters["seed_per_iteration"] = True
+        binned = data.X if isinstance(data.X, Rows) else None
+        self.matrix = binned.matrix if binned else quantile_matrix(
             data.X, ranker.columns_, max_bin=ranker.max_bins, sample_weight=data.sample_weight,
             n_jobs=ranker.n_jobs,
         )  # fmt: skip
-        self.booster = require_xgboost().Booster(parameters, [self.matrix], model_file=start)
-        self.n_start = self.booster.num_boosted_rounds()
-        self.scores = _starting_scores(start, data, objective)
-        self.cached = self.newton and len(data.y) >= _MANY_ROWS
-        if self.cached:  # asked for once, XGBoost keeps the margins up to date as it grows trees
-            # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
-            self.base = self.scores - self._margins()
-            if start is None:
-                self.base = self.base[:1]  # one number for all rows
-        else:
+        self.data, self.binned = data, binned
+        large = binned is not None or np.prod(data.X.shape) >= _MANY_CELLS
+        self.cached = self.newton and large
+        if not self.cached:
             self.rows = row_matrix(data.X, self.matrix)
-        self.list = ScoredList.of(
-            data.y, self.scores, data.sample_weight, data.qid, graded=objective.graded
+        self.present = data.weights > 0
+        if isinstance(validation, HeldOut):
+            self.present[validation.rows] = False
+        self._start_from(start)
+        self.n_start = self.booster.num_boosted_rounds() - done_before
+        more: dict[str, Any] = {}
+        if binned:
+            more = {"form": binned.form, "thrifty": True, "exchange": binned.exchange}
+            more["redrawn"] = settings.subsample < 1
+        self.gradients = TreeGradients(objective, data.y, data.sample_weight, data.qid, **more)
+        rank = binned.exchange.rank if binned else 0
+        self.draw = StratifiedDraw(
+            data.y > 0, self.present, settings.subsample, seed + rank, data.qid
         )
-        if validation is not None:
-            self.validation_scores = _starting_scores(start, validation.data, objective)
-        self.draw = StratifiedDraw(data.y > 0, data.weights > 0, ranker.subsample, seed)
+        for _ in range(done_before):
+            self.draw()
+
+    def go_on_from(self, booster: Any) -> None:
+        """Take up this run's own rounds again as another process would that finds them in a checkpoint."""
+        self.factors = [1.0] * len(self.factors)
+        self._start_from(booster)
+
+    def _start_from(self, start: Any) -> None:
+        """Set the booster and the scores of all rows to those of `start`, or to none."""
+        self.booster = require_xgboost().Booster(self.parameters, [self.matrix], model_file=start)
+        data, binned = self.data, self.binned
+        if binned is not None:
+            rate = _base_score(data, self.present, self.objective, binned.exchange)
+            self.base: Any = np.float32(rate)
+            self.scores: Any = self.base + self._margins()
+        else:
+            self.scores = _starting_scores(start, data, self.objective)
+            if (
+                self.cached
+            ):  # asked for once, XGBoost keeps the margins up to date as it grows trees
+                # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
+                self.base = self.scores - self._margins()
+                if start is None:
+                    self.base = self.base[:1]  # one number for all rows
+        if isinstance(self.validation, Validation):
+            held_out = self.validation.data
+            self.validation_scores = _starting_scores(start, held_out, self.objective)
 
     def rounds(self) -> Iterator[Round]:
         """Do one round after the other."""
-        total = self.ranker.n_estimators
-        for number in range(1, total + 1):
+        total = self.settings.n_estimators
+        for number in range(len(self.factors) + 1, total + 1):
             with limit_threads(self.ranker.n_jobs):
                 self._round()
-            value = None if self.validation is None else self.validation(self.validation_scores)
+            value = None
+            if self.validation is not None:
+                held_out = isinstance(self.validation, HeldOut)
+                value = self.validation(self.scores if held_out else self.validation_scores)
             yield Round(number, total, value)
 
     def _round(self) -> None:
         """Draw rows, take the gradient, grow a tree, go along it."""
         drawn = self.draw()
-        rows = self.list.at(self.scores, drawn)
-        gradient, hessian = self.objective.scaled_gradient_hessian(rows)
+        gradient, hessian = self.gradients(self.scores, drawn)
         number = self.n_start + len(self.factors)
         tree_hessian = hessian
         if not self.newton:  # so that the tree fits the gradient by least squares
+            rows = self.gradients.rows_at(self.scores, drawn)
             weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
             tree_hessian = (weight * (hessian.sum() / weight.sum())).astype(np.float32)
         self.booster.boost(
@@ -182,7 +298,7 @@ class _Run:
                 direction = update if drawn is None else update[drawn]
                 factor = self._step(rows, gradient, hessian, direction)
             self.scores += factor * update
-        if self.validation is not None:
+        if isinstance(self.validation, Validation):
             self.validation_scores += factor * predict_margin(
                 self.booster, self.validation.data.X, tree
             )
@@ -213,7 +329,7 @@ class _Run:
             best = line_search(loss, rows.scores, direction, largest_move=largest_move)
         else:
             best = quadratic_step(gradient, hessian, direction, largest_move)
-        return (self.ranker.learning_rate or automatic_rate(len(self.scores))) * best
+        return self.settings.learning_rate * best
 
     def finished_booster(self, n_rounds: int) -> Any:
         """Return the booster with its steps written into the leaves, cut after so many rounds."""
@@ -237,35 +353,71 @@ def _starting_scores(start: Any, data: TrainingData, objective: Objective) -> np
     return scores + np.log(positive / negative)
 
 
+def _base_score(
+    data: TrainingData, present: np.ndarray, objective: Objective, exchange: Exchange
+) -> float:
+    """Return the log-odds of a positive among the rows of all workers, for losses of single rows; else 0."""
+    if not objective.pointwise:
+        return 0.0
+    positive = data.y > 0
+    weights = data.weights
+    own = np.array([weights[present & positive].sum(), weights[present & ~positive].sum()])
+    n_positive, n_negative = exchange.combine(own, "sum")
+    return float(np.log(n_positive / n_negative))
+
+
 # -- draws -----------------------------------------------------------------------------------------
 
 
 class StratifiedDraw:
-    """Draw rows without replacement, the same share of positives and of negatives.
+    """Draw rows without replacement: the same share of the positives and of the negatives of each query.
 
     The objective is computed on the draw alone (Friedman's stochastic gradient boosting; Frery et al.
-    2017, algorithm 1), so at least one row of each class is always in it.
+    2017, algorithm 1), so at least one row of each class, in each query that has it, is always in it.
 
     Rows that are not `present` (of weight 0) are never drawn; a share of 1 draws all others.
     """
 
     def __init__(
-        self, positive: np.ndarray, present: np.ndarray, share: float, random_state: int
+        self,
+        positive: np.ndarray,
+        present: np.ndarray,
+        share: float,
+        random_state: int,
+        qid: np.ndarray | None = None,
     ) -> None:
-        self._classes = [np.flatnonzero(present & positive), np.flatnonzero(present & ~positive)]
-        self._share = share
+        self._share, self._everything = share, bool(present.all())
+        if share == 1 and self._everything:
+            return
         self._random = np.random.default_rng(random_state)
-        self._everything = present.all()
+        stratum = positive.astype(np.int64) if qid is None else 2 * qid + positive
+        rows = np.flatnonzero(present)
+        self._rows = rows[np.argsort(stratum[rows], kind="stable")]  # stratum after stratum
+        sizes = np.unique(stratum[rows], return_counts=True)[1]
+        self._ends = np.cumsum(sizes)
+        self._wanted = np.maximum(1, np.round(share * sizes).astype(np.int64))
+        self._sorted = False
 
     def __call__(self) -> np.ndarray | None:
         """Return the sorted rows of one draw, or None for every row."""
         if self._share == 1:
-            return None if self._everything else np.sort(np.concatenate(self._classes))
-        drawn = [
-            self._random.choice(rows, size=max(1, round(self._share * len(rows))), replace=False)
-            for rows in self._classes
-        ]
-        return np.sort(np.concatenate(drawn))
+            if not self._everything and not self._sorted:
+                self._rows.sort()
+                self._sorted = True
+            return None if self._everything else self._rows
+        sizes = np.diff(self._ends, prepend=0)
+        if len(sizes) == 2:
+            drawn = [
+                self._random.choice(rows, wanted, replace=False)
+                for rows, wanted in zip(
+                    np.split(self._rows, self._ends[:1]), self._wanted, strict=True
+                )
+            ]
+            return np.sort(np.concatenate(drawn))
+        stratum = np.repeat(np.arange(len(sizes)), sizes)
+        shuffled = self._rows[np.argsort(stratum + self._random.random(len(stratum)))]
+        place = np.arange(len(stratum)) - np.repeat(self._ends - sizes, sizes)
+        return np.sort(shuffled[place < self._wanted[stratum]])
 
 
 # -- steps -----------------------------------------------------------------------------------------

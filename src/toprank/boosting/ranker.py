@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,10 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank import metrics, objectives
 from toprank.base import TrainingData
-from toprank.boosting.base import BoostedTreesRanker
-from toprank.boosting.engine import Callback, Validation, boost
+from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
+from toprank.boosting.engine import Callback, Validation
+from toprank.boosting.settings import AUTO, ENOUGH_POSITIVES, Settings
+from toprank.boosting.training import choose_rounds, fit_boosters, random_trees, settings_objectives
 from toprank.boosting.xgboost_helpers import GROWTH, predict_margin, require_xgboost
 from toprank.docstrings import fill_docstring
+from toprank.formatting import join_names
 from toprank.stopping import ValidationMetric, hold_out
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
@@ -34,45 +37,60 @@ class GradientBoostingRanker(BoostedTreesRanker):
 
     Parameters
     ----------
-    objective : str or Objective, default="ap_sigmoid"
+    objective : str or Objective, default="auto"
         What the trees minimise: a name of `toprank.objectives` or an instance of one, such as
-        ``objectives.get("ap_sigmoid", alpha=2)``.
-    n_estimators : int, default=300
-        Rounds, one tree each.
+        ``objectives.get("pauc", fpr=(0, 0.05))``. "auto" is ``lambda_map``
+        averaged with models that fail on other data: below 1,000 positives a random forest, from there on
+        boosters of ``logistic``; with queries it is ``lambda_map`` alone.
+    n_estimators : int, optional
+        Rounds, one tree each. By default they are chosen by inner validation where there are at least
+        100 positives (as many queries with positives, if there are queries), otherwise 300.
     learning_rate : float, optional
-        Shrinkage of each tree. By default it depends on the number of rows: few rows are learnt
-        slowly, at 0.05 up to 500 and faster with more, at 0.3 from 20,000 on.
+        Shrinkage of each tree. By default it suits the rounds that are chosen: between 0.05 and 0.2.
+        Where none are, it depends on the number of rows: 0.05 up to 500, growing to 0.3 at 20,000.
     max_depth : int, default=0
         Deepest level of a tree; 0 sets no limit (then `max_leaves` must).
     max_leaves : int, optional
-        Most leaves of a tree; 0 sets no limit. By default 16 below 2,000 rows and 31 from there on.
+        Most leaves of a tree; 0 sets no limit. By default one for 250 rows, between 6 and 31.
     growth : {"leaf", "depth"}, default="leaf"
         Grow always at the leaf with the greatest gain, or level by level.
-    min_child_weight : float, default=1.0
+    min_child_weight : float, optional
         Least sum of Hessians in a leaf. Ranking gradients are rescaled so that the Hessians of a list
-        sum to its positives: a leaf of 1 has about the curvature of one positive.
+        sum to its positives: a leaf of 1 has about the curvature of one positive. By default 0.3 up
+        to 30 positives, growing to 1 at 100.
     min_split_gain : float, default=0.0
         Least gain of a split.
     reg_lambda : float, optional
-        L2 penalty on leaf values. By default 1 below 2,000 rows and 5 from there on.
+        L2 penalty on leaf values. By default one fiftieth of the number of positives, between 0.3 and 5.
     reg_alpha : float, default=0.0
         L1 penalty on leaf values.
     max_leaf_step : float, default=2.0
         Bound on a leaf's value before shrinkage (with a line search: on any row's move); 0 for none.
-    subsample : float, default=1.0
+    subsample : float, optional
         Share of rows drawn each round, the same from each class. The objective is computed on the
-        draw: a list of the drawn rows.
-    colsample_bytree, colsample_bynode : float, default=1.0 and 0.3
-        Share of columns drawn for each tree and for each split.
+        draw: a list of the drawn rows. By default 0.7 below 20,000 rows and all rows from there on.
+    colsample_bytree : float, default=1.0
+        Share of columns drawn for each tree.
+    colsample_bynode : float, optional
+        Share of columns drawn for each split. By default 0.2 below 5,000 rows and 0.3 from there on.
     max_bins : int, default=255
         Bins of each column.
+    max_categories : int, default=30
+        A column of more categories is given to the trees as numbers, since a free choice among subsets of
+        many categories fits chance: how much more often than others each is positive (learnt without the
+        row itself), where that tells more than chance would, otherwise how many training rows have it.
     step : {"newton", "line_search"}, default="newton"
         Newton leaves, or trees fitted to the gradient by least squares with a bounded line search
         for each, as Frery et al. (2017) have it. A lambda objective has no loss beyond the ranks of the
         moment: along its trees the step is the minimum of the quadratic model of gradient and Hessian.
         Either way no row moves by more than `max_leaf_step`, and the step is then shrunk.
-    n_seeds : int, default=1
-        Train this many boosters with different seeds and average their scores.
+    n_seeds : int, optional
+        Boosters of each objective, with different seeds, whose scores are averaged. By default 3 below
+        5,000 rows, 2 below 20,000 and 1 from there on; fewer where more than 300 rounds were chosen.
+    random_trees : int, optional
+        Trees of a random forest (Breiman 2001) that is averaged with the boosters, with a weight of one
+        quarter. By default 300 (100 from 20,000 rows on) where the objective is "auto" and there are
+        fewer than 1,000 positives, otherwise none.
     early_stopping_rounds : int, optional
         Stop when the validation metric has not improved for so many rounds, and keep the best round.
         Validation rows come from `eval_set`, or are split off by `validation_fraction`.
@@ -80,7 +98,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         Share of the rows (stratified) or queries held out for early stopping.
     eval_metric : str or callable, optional
         Name of a metric of `toprank.metrics`, whose direction is known, or f(y, scores), of which more is
-        better. Average precision by default, NDCG for graded objectives.
+        better. Average precision by default (its mean over the queries where there are any), NDCG for
+        graded objectives.
     monotone_constraints : mapping or sequence of {-1, 0, 1}, optional
         By column name, or one for each column.
     interaction_constraints : sequence of sequences, optional
@@ -94,8 +113,14 @@ class GradientBoostingRanker(BoostedTreesRanker):
 
     Attributes
     ----------
+    chosen_ : dict
+        What the fit used for every parameter that is optional here: `objectives`, `n_seeds`,
+        `random_trees`, `n_estimators`, `learning_rate`, `max_leaves`, `min_child_weight`, `reg_lambda`,
+        `subsample`, `colsample_bynode`.
     boosters_ : list of xgboost.Booster
-        One for each seed.
+        `n_seeds` for each objective, and the random trees, if any, as the last.
+    booster_weights_ : ndarray of shape (n_boosters,)
+        The score is the sum of the boosters' margins times these.
     n_estimators_ : int
         Rounds kept (of the first booster).
     validation_scores_ : list of float
@@ -121,42 +146,47 @@ class GradientBoostingRanker(BoostedTreesRanker):
 
     _parameter_constraints: ClassVar[dict] = {
         **PARAMETER_CONSTRAINTS,
+        "n_estimators": [*PARAMETER_CONSTRAINTS["n_estimators"], None],
         "max_depth": [Interval(Integral, 0, None, closed="left")],
         "max_leaves": [Interval(Integral, 0, None, closed="left"), None],
         "growth": [StrOptions(set(GROWTH))],
-        "min_child_weight": [_NOT_NEGATIVE],
+        "min_child_weight": [_NOT_NEGATIVE, None],
         "min_split_gain": [_NOT_NEGATIVE],
         "reg_lambda": [_NOT_NEGATIVE, None],
         "reg_alpha": [_NOT_NEGATIVE],
         "max_leaf_step": [_NOT_NEGATIVE],
-        "subsample": [_SHARE],
+        "subsample": [_SHARE, None],
         "colsample_bytree": [_SHARE],
-        "colsample_bynode": [_SHARE],
+        "colsample_bynode": [_SHARE, None],
         "max_bins": [Interval(Integral, 2, None, closed="left")],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
         "step": [StrOptions({"newton", "line_search"})],
-        "n_seeds": [Interval(Integral, 1, None, closed="left")],
+        "n_seeds": [Interval(Integral, 1, None, closed="left"), None],
+        "random_trees": [Interval(Integral, 0, None, closed="left"), None],
     }
 
     def __init__(
         self,
-        objective: str | objectives.Objective = "ap_sigmoid",
+        objective: str | objectives.Objective = AUTO,
         *,
-        n_estimators: int = 300,
+        n_estimators: int | None = None,
         learning_rate: float | None = None,
         max_depth: int = 0,
         max_leaves: int | None = None,
         growth: str = "leaf",
-        min_child_weight: float = 1.0,
+        min_child_weight: float | None = None,
         min_split_gain: float = 0.0,
         reg_lambda: float | None = None,
         reg_alpha: float = 0.0,
         max_leaf_step: float = 2.0,
-        subsample: float = 1.0,
+        subsample: float | None = None,
         colsample_bytree: float = 1.0,
-        colsample_bynode: float = 0.3,
+        colsample_bynode: float | None = None,
         max_bins: int = 255,
+        max_categories: int = MAX_CATEGORIES,
         step: str = "newton",
-        n_seeds: int = 1,
+        n_seeds: int | None = None,
+        random_trees: int | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         eval_metric: str | Callable[..., float] | None = None,
@@ -182,8 +212,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self.colsample_bytree = colsample_bytree
         self.colsample_bynode = colsample_bynode
         self.max_bins = max_bins
+        self.max_categories = max_categories
         self.step = step
         self.n_seeds = n_seeds
+        self.random_trees = random_trees
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.eval_metric = eval_metric
@@ -204,6 +236,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         eval_set: tuple[Any, ...] | None = None,
         init_model: GradientBoostingRanker | None = None,
         callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> GradientBoostingRanker:
         """Boost.
 
@@ -219,40 +252,117 @@ class GradientBoostingRanker(BoostedTreesRanker):
         qid : array of shape (n_rows,), optional
             Query of each row; rows of different queries are never compared.
         eval_set : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, qid), optional
+            Or a list of such tuples, as XGBoost takes it, of which the last is used.
             Validation rows. With `early_stopping_rounds` they choose the number of rounds.
         init_model : GradientBoostingRanker, optional
             A fitted ranker to go on from: its trees come first. The rows may have other categories: known
             ones keep their codes, new ones are added.
         callbacks : sequence of callables
             Each is called with a `Round` after each round; a true answer ends the fit.
+        checkpoint : path, optional
+            A folder in which the trees are kept every 25 rounds. The same fit, started again with the same
+            folder, goes on from there and gives the same model as one that was never broken off.
 
         Returns
         -------
         self : GradientBoostingRanker
         """
-        objective = self._objective()
         self._check_trees()
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
-        if init_model is not None:
+        n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
+        settings = Settings.of(self, n_rows, n_positives, queries=data.qid is not None)
+        starts: list[Any] = []
+        if init_model is None:
+            data = self._encode_categories(data, self.max_categories)
+        else:
             data = self._encode_like(init_model, X, data)
-        training, validation = self._validation_split(data, eval_set, objective.graded)
-        starts = [None] * self.n_seeds if init_model is None else init_model.boosters_
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_seeds)
-        results = [
-            boost(
-                self, training, objective, int(seed), validation=validation, callbacks=callbacks,
-                start=start, label=f"boosting {objective.name}" + (f", seed {k}" if k > 1 else ""),
-            )
-            for k, (seed, start) in enumerate(zip(seeds, starts, strict=True), start=1)
-        ]  # fmt: skip
-        self.boosters_ = [booster for booster, _ in results]
-        self.n_estimators_ = self.boosters_[0].num_boosted_rounds()
-        self.validation_scores_ = results[0][1]
-        raw_scores = self._raw_scores(data.X)
-        self._warn_if_constant(raw_scores)
-        self._set_threshold(raw_scores, data)
+            settings = self._settings_like(init_model, settings)
+            starts = init_model.boosters_
+        graded = settings_objectives(settings)[0].graded
+        training, validation = self._validation_split(data, eval_set, graded)
+        if validation is None and init_model is None and self._chooses_rounds(data):
+            metric = self._validation_metric(graded, data.qid is not None)
+            settings = choose_rounds(self, data, settings, *metric)
+        rows = self._in_form(data.X)
+        fit_boosters(
+            self, training, settings, starts=starts, validation=validation, callbacks=callbacks,
+            checkpoint=checkpoint, whole=data,
+            score=lambda boosters: np.stack([predict_margin(b, rows) for b in boosters]),
+            forest=lambda seed: random_trees(self, data, settings.random_trees, seed),
+        )  # fmt: skip
         return self
+
+    def fit_source(
+        self,
+        source: Any = None,
+        *,
+        target: str,
+        pos_label: Any = None,
+        sample_weight: str | None = None,
+        drop: Sequence[str] = (),
+        sql: str | None = None,
+        memory: int | str = "2GB",
+        folder: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> GradientBoostingRanker:
+        """Boost on rows that do not fit in memory, streamed from files or a query.
+
+        DuckDB reads the rows a batch at a time and XGBoost keeps them binned, a byte or two for each cell,
+        in files of its own (external memory). What grows with the rows is about 40 bytes for each of
+        them: see `toprank.out_of_core`.
+
+        Parameters
+        ----------
+        source : path, optional
+            A Parquet or CSV file, a folder of them, or a pattern such as ``days/*.parquet``.
+        target : str
+            Column of the labels. All other columns are features, but for those named below.
+        pos_label : label, optional
+            Which of two labels is the positive; by default the greater.
+        sample_weight : str, optional
+            Column of the weights.
+        drop : sequence of str
+            Columns to leave out.
+        sql : str, optional
+            Instead of a source: a query in DuckDB's SQL.
+        memory : int or str, default="2GB"
+            Least memory that the fit should get along with, in bytes or as text. Where the rows need
+            more, an error says how much.
+        folder : path, optional
+            Where temporary files go (about the size of the binned rows, and of a copy of CSV and queries);
+            by default the system's folder for temporary files.
+        checkpoint, callbacks
+            As in `fit`.
+
+        Returns
+        -------
+        self : GradientBoostingRanker
+
+        Examples
+        --------
+        >>> from toprank import GradientBoostingRanker
+        >>> query = "SELECT i * 7 % 100 AS a, (a > 90)::INT AS y FROM range(2000) AS t(i)"
+        >>> model = GradientBoostingRanker(n_estimators=5).fit_source(sql=query, target="y")
+        >>> model.columns_.names
+        ('a',)
+        """
+        from toprank.out_of_core import fit_source
+
+        return fit_source(
+            self, source, target=target, pos_label=pos_label, sample_weight=sample_weight, drop=drop,
+            sql=sql, memory=memory, folder=folder, checkpoint=checkpoint, callbacks=callbacks,
+        )  # fmt: skip
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters, and after a fit what was chosen for those that were not given."""
+        text = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "chosen_"):
+            return text
+        chosen = {k: v for k, v in self.chosen_.items() if getattr(self, k, None) is None}
+        shown = (f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
+        return f"{text}\n# chosen: {', '.join(shown)}"
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores of rows after each round (with the final threshold subtracted)."""
@@ -260,18 +370,43 @@ class GradientBoostingRanker(BoostedTreesRanker):
         X = self._in_form(self._check_rows(X))
         total = np.zeros(X.shape[0])
         for number in range(max(b.num_boosted_rounds() for b in self.boosters_)):
-            for booster in self.boosters_:
+            for booster, weight in zip(self.boosters_, self.booster_weights_, strict=True):
                 if number < booster.num_boosted_rounds():
-                    total += predict_margin(booster, X, (number, number + 1)) / len(self.boosters_)
+                    total += weight * predict_margin(booster, X, (number, number + 1))
             yield total - self.offset_
 
     # -- parts of fit ----------------------------------------------------------------------------
 
-    def _objective(self) -> objectives.Objective:
-        return objectives.get(self.objective)
-
     def _accepts_grades(self) -> bool:
-        return self._objective().graded
+        return self.objective != AUTO and objectives.get(self.objective).graded
+
+    def _chooses_rounds(self, data: TrainingData) -> bool:
+        """Return whether nobody says how many rounds to do, and there are positives enough to choose by."""
+        positive = (data.y > 0) & (data.weights > 0)
+        found = int(np.count_nonzero(positive))
+        if data.qid is not None:  # folds are made of whole queries
+            found = min(found, len(np.unique(data.qid[positive])))
+        return self.n_estimators is None and found >= ENOUGH_POSITIVES
+
+    def _validation_metric(self, graded: bool, by_query: bool) -> tuple[ValidationMetric, bool]:
+        """Return the validation metric, and whether it takes grades."""
+        usual = "mean_average_precision" if by_query else "average_precision"
+        chosen = self.eval_metric or ("ndcg" if graded else usual)
+        known = metrics.find_metric(chosen)
+        return ValidationMetric.of(chosen), known is None or known.graded
+
+    def _settings_like(self, init_model: GradientBoostingRanker, settings: Settings) -> Settings:
+        """Return settings with the boosters of the ranker to go on from; its random trees stay as they are."""
+        before = init_model.chosen_
+        kinds = tuple(before["objectives"]) if self.objective == AUTO else settings.objectives
+        alike = len(kinds) == len(before["objectives"])
+        if not alike or self.n_seeds not in (None, before["n_seeds"]):
+            raise ValueError(
+                f"init_model has {before['n_seeds']} boosters (n_seeds) for each of the objectives "
+                f"{join_names(before['objectives'])}; only a ranker like this one can be continued"
+            )
+        kept = {name: before[name] for name in ("n_seeds", "random_trees")}
+        return replace(settings, objectives=kinds, **kept)
 
     def _check_trees(self) -> None:
         require_xgboost()
@@ -285,13 +420,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
     ) -> TrainingData:
         """Encode the rows as the trees of `init_model` know them: their codes first, then new ones."""
         check_is_fitted(init_model)
-        if (
-            init_model.columns_.names != self.columns_.names
-            or len(init_model.boosters_) != self.n_seeds
-        ):
+        if init_model.columns_.names != self.columns_.names:
             raise ValueError(
-                "init_model was trained on other columns or with another n_seeds; "
-                "only a ranker like this one can be continued"
+                "init_model was trained on other columns; only a ranker like this one can be continued"
             )
         self.columns_ = init_model.columns_.extended(self.columns_)
         self.trained_on_sparse_ = init_model.trained_on_sparse_
@@ -301,9 +432,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self, data: TrainingData, eval_set: tuple[Any, ...] | None, graded: bool
     ) -> tuple[TrainingData, Validation | None]:
         """Return training and validation data; the latter only where it is given or needed."""
-        chosen = self.eval_metric or ("ndcg" if graded else "average_precision")
-        metric, known = ValidationMetric.of(chosen), metrics.find_metric(chosen)
-        by_grade = known is None or known.graded
+        if isinstance(eval_set, list) and eval_set and isinstance(eval_set[-1], tuple):
+            eval_set = eval_set[-1]  # XGBoost's spelling: the last of several sets decides
+        by_query = (data.qid if eval_set is None else eval_set[3:] or None) is not None
+        metric, by_grade = self._validation_metric(graded, by_query)
         patience = self.early_stopping_rounds
         if eval_set is not None:
             if not 2 <= len(eval_set) <= 4:
@@ -319,15 +451,6 @@ class GradientBoostingRanker(BoostedTreesRanker):
         held_out = hold_out(data.y, self.validation_fraction, seed, data.qid)
         return data.rows(~held_out), Validation(data.rows(held_out), metric, by_grade, patience)
 
-    def _warn_if_constant(self, raw_scores: np.ndarray) -> None:
-        if len(raw_scores) > 1 and np.ptp(raw_scores) == 0:
-            warnings.warn(
-                "all scores are equal: no tree found a split. There may be too few positives for "
-                f"min_child_weight={self.min_child_weight} (try a smaller one), the columns may hold "
-                "nothing that tells positives from negatives, or the penalties are too strong",
-                stacklevel=3,
-            )
-
 
 # -- the published methods by their own names ------------------------------------------------------
 
@@ -339,10 +462,6 @@ LAMBDA_METRICS = {
     "mrr": "lambda_mrr",
     "precision": "lambda_precision",
 }
-
-# The softmax leaves little curvature to positives that are not high yet: penalties of the usual size
-# would keep their leaves at zero.
-FREE_LEAVES: dict[str, Any] = {"min_child_weight": 1e-3, "reg_lambda": 1e-3, "max_leaf_step": 1.0}
 
 
 def SGBAP(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanker:
@@ -364,24 +483,25 @@ def SGBAP(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanke
     >>> SGBAP(n_estimators=50).objective
     'ap_exp'
     """
-    return GradientBoostingRanker("ap_exp", subsample=subsample, **{**FREE_LEAVES, **parameters})
+    usual = {"n_seeds": 1, "max_leaf_step": 1.0, **parameters}
+    return GradientBoostingRanker("ap_exp", subsample=subsample, **usual)
 
 
-def SGBAPsig(
-    *, alpha: float = 1.0, subsample: float = 0.5, **parameters: Any
-) -> GradientBoostingRanker:
+def SGBAPsig(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRanker:
     """Stochastic gradient boosting on the sigmoid surrogate of average precision.
 
-    Frery et al. (2017), section 3.2, with their term of 1/2 for a positive compared with itself.
+    Frery et al. (2017), section 3.2, with their term of 1/2 for a positive compared with itself. Their
+    steepness alpha of the sigmoid is not here: Newton's leaves cancel it, and the scores only come out
+    divided by it. The learning rate decides how soon the sigmoids become steep.
 
     Examples
     --------
     >>> from toprank import SGBAPsig
-    >>> SGBAPsig(alpha=2.0).objective.self_term
+    >>> SGBAPsig().objective.self_term
     0.5
     """
-    objective = objectives.get("ap_sigmoid", alpha=alpha, self_term=0.5)
-    return GradientBoostingRanker(objective, subsample=subsample, **parameters)
+    objective = objectives.get("ap_sigmoid", self_term=0.5)
+    return GradientBoostingRanker(objective, subsample=subsample, **{"n_seeds": 1, **parameters})
 
 
 def LambdaMART(metric: str = "map", **parameters: Any) -> GradientBoostingRanker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,61 +10,89 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from toprank.base import TrainingData
-from toprank.boosting.base import BoostedTreesRanker
+from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
+from toprank.boosting.engine import StratifiedDraw
+from toprank.boosting.training import best_round, mean_curve
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.folds import make_splits
 from toprank.metrics import average_precision
 from toprank.parallel import thread_count
 from toprank.progress import progress
-from toprank.validation import PARAMETER_CONSTRAINTS, check_gap, check_groups, check_time
+from toprank.validation import PARAMETER_CONSTRAINTS, check_groups, check_time
 
 __all__ = ["TunedLogisticBooster"]
 
-FEW_ROWS = 5000  # below, choose by folds; from here on one quarter is held out
+FEW_ROWS = 5000  # below, or with few positives, choose by folds; otherwise one quarter is held out
+FEW_POSITIVES = 300
 HELD_OUT = 0.25
-MOST_FOLDS = 5
+FOLDS, REPEATS = 5, 2
+SEEDS = 3  # averaged where rows are few, as GradientBoostingRanker does
+KEPT = 1 / 3  # of the settings after each stage of the search
+
+LEAST_LENGTH = (
+    2.0  # rounds times learning rate: with few positives, early rounds look good by chance
+)
+
+# Settings that users of XGBoost start from; the others are drawn at random. The first is left only for one
+# that is better by more than chance explains.
+USUAL = (
+    {"max_depth": 5, "learning_rate": 0.05, "subsample": 0.7, "colsample_bynode": 0.3},
+    {"max_depth": 6, "learning_rate": 0.1},
+    {"max_depth": 5, "learning_rate": 0.03},
+)
+XGBOOST_DEFAULTS = {
+    "subsample": 1.0,
+    "colsample_bynode": 1.0,
+    "reg_lambda": 1.0,
+    "min_child_weight": 1.0,
+    "scale_pos_weight": 1.0,
+}
 
 InnerSplit = tuple[np.ndarray, np.ndarray]
 
 
 @fill_docstring
 class TunedLogisticBooster(BoostedTreesRanker):
-    """XGBoost with the logistic loss, its depth, rate and rounds chosen for average precision.
+    """XGBoost with the logistic loss, every setting that matters chosen for average precision.
 
     What a careful user of XGBoost would do without a ranking objective: the yardstick that any other
-    model has to beat. Every pair of depth and learning rate is boosted on part of the training rows
-    and judged by the average precision of the validation rows after each round; the best setting is
-    boosted once more on all rows.
+    model has to beat. The settings that users start from and random draws of depth (2 to 8), learning rate
+    (0.02 to 0.3), rows and columns drawn, penalty, least weight of a child and weight of the positives are
+    boosted on part of the training rows and judged by the average precision of validation rows after
+    each round. The best third goes on to a second stage and the best third of those to a third
+    (successive halving); the best setting is boosted once more on all rows, below 5,000 of them with three
+    seeds whose scores are averaged. Where several splits judge, the
+    first usual setting is left only for one that leads by more than the standard error of its lead.
 
-    Below 5,000 rows the validation rows are each of five folds in turn, above they are one quarter of the
-    rows. With `groups` the folds are made of whole groups; with `time` the validation rows are the latest
-    quarter, at least `gap` later than what is trained on.
+    Below 5,000 rows the stages have two, five and ten validation folds (five folds, repeated), and below 300
+    positives two and five; otherwise one quarter of the rows validates boosters of a ninth, a third and all of
+    the others. With `groups` the folds are made of whole groups. With `time` they are the last quarters of the
+    rows in time (only the latest where rows and positives are many), each at least `gap` later than what is
+    trained on.
 
     Parameters
     ----------
-    depths : sequence of int, default=(4, 6, 8)
-        Depths to try.
-    learning_rates : sequence of float, default=(0.1, 0.3)
-        Rates to try.
+    n_candidates : int, default=16
+        Settings to try.
     n_estimators : int, default=600
         Most rounds.
-    early_stopping_rounds : int, default=50
+    early_stopping_rounds : int, default=100
         A setting is given up when the validation has not improved for so many rounds.
     %(n_jobs)s
     random_state : int, RandomState or None
-        Fixes the inner split.
+        Fixes the inner splits, the settings tried and the draws of rows and columns.
     %(verbose)s
 
     Attributes
     ----------
     best_params_ : dict
-        `max_depth`, `learning_rate` and `n_estimators` (rounds).
+        The chosen settings by XGBoost's names, `n_estimators` (rounds) among them.
     best_score_ : float
         Average precision of the best setting on the inner validation; NaN where a class is too small
         to be split, and the first setting was taken untried.
     boosters_ : list of xgboost.Booster
-        The one that was boosted on all rows.
+        Boosted on all rows, one for each seed.
     %(classes)s
 
     Examples
@@ -72,29 +100,28 @@ class TunedLogisticBooster(BoostedTreesRanker):
     >>> from sklearn.datasets import make_classification
     >>> from toprank import TunedLogisticBooster
     >>> X, y = make_classification(600, weights=[0.9], random_state=0)
-    >>> model = TunedLogisticBooster(depths=(2, 4), n_estimators=30, random_state=0)
-    >>> sorted(model.fit(X, y).best_params_)
-    ['learning_rate', 'max_depth', 'n_estimators']
+    >>> model = TunedLogisticBooster(n_candidates=4, n_estimators=30, random_state=0).fit(X, y)
+    >>> model.best_params_["n_estimators"] <= 30
+    True
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **PARAMETER_CONSTRAINTS,
+        "n_candidates": PARAMETER_CONSTRAINTS["n_estimators"],
         "early_stopping_rounds": PARAMETER_CONSTRAINTS["n_estimators"],
     }
 
     def __init__(
         self,
         *,
-        depths: Sequence[int] = (4, 6, 8),
-        learning_rates: Sequence[float] = (0.1, 0.3),
+        n_candidates: int = 16,
         n_estimators: int = 600,
-        early_stopping_rounds: int = 50,
+        early_stopping_rounds: int = 100,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.depths = depths
-        self.learning_rates = learning_rates
+        self.n_candidates = n_candidates
         self.n_estimators = n_estimators
         self.early_stopping_rounds = early_stopping_rounds
         self.n_jobs = n_jobs
@@ -134,25 +161,26 @@ class TunedLogisticBooster(BoostedTreesRanker):
         self : TunedLogisticBooster
         """
         require_xgboost()
-        for name in ("depths", "learning_rates"):
-            values = getattr(self, name)
-            if len(values) == 0 or not min(values) > 0:
-                raise ValueError(f"{name} must list numbers above 0, got {values!r}")
-        data = self._check_training(X, y, sample_weight)
+        data = self._encode_categories(self._check_training(X, y, sample_weight), MAX_CATEGORIES)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         weights = np.asarray(1.0 if sample_weight is None else sample_weight)
         kept = weights > 0 if weights.ndim else slice(None)  # or one number for all rows
         n_rows = len(weights) if weights.ndim else len(data.y)
         groups = None if groups is None else check_groups(groups, n_rows)[kept]
         time = None if time is None else check_time(time, n_rows)[kept]
-        inner = inner_splits(data.y, groups, time, gap, seed)
+        if data.sample_weight is not None:  # penalties and least weights count rows
+            data = replace(data, sample_weight=data.sample_weight / data.sample_weight.mean())
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
+        inner = inner_splits(data.y, groups, time, gap, seed)
         self.best_params_, self.best_score_ = self._choose(data, inner, seed)
-        chosen = self._parameters(
-            self.best_params_["max_depth"], self.best_params_["learning_rate"], seed
-        )
+        chosen = {k: v for k, v in self.best_params_.items() if k != "n_estimators"}
         rounds = self.best_params_["n_estimators"]
-        self.boosters_ = [require_xgboost().train(chosen, self._matrix(data), rounds)]
+        matrix, n_seeds = self._matrix(data), SEEDS if len(data.y) < FEW_ROWS else 1
+        self.boosters_ = [
+            require_xgboost().train(self._parameters(chosen, seed + k), matrix, rounds)
+            for k in range(n_seeds)
+        ]
+        self.booster_weights_ = np.full(n_seeds, 1 / n_seeds)
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
@@ -161,22 +189,37 @@ class TunedLogisticBooster(BoostedTreesRanker):
     def _choose(
         self, data: TrainingData, inner: list[InnerSplit], seed: int
     ) -> tuple[dict[str, Any], float]:
-        """Return the setting with the best validation, and its value."""
-        settings = [(int(d), float(r)) for d in self.depths for r in self.learning_rates]
-        best, best_value = (*settings[0], min(self.n_estimators, 100)), float("nan")
-        parts = []  # binned once for all settings
-        for train, validation in inner:
-            matrix = self._matrix(data.rows(train))
-            parts.append((matrix, self._matrix(data.rows(validation), reference=matrix)))
-        with progress(len(settings), "tuning the yardstick", self.verbose > 0) as advance:
-            for depth, rate in settings if parts else ():
-                curve = self._curve(parts, depth, rate, seed)
-                top = int(np.argmax(curve))
-                if not curve[top] <= best_value:  # the first is compared with NaN
-                    best, best_value = (depth, rate, top + 1), float(curve[top])
-                advance(depth=depth, rate=rate)
-        names = ("max_depth", "learning_rate", "n_estimators")
-        return dict(zip(names, best, strict=True)), best_value
+        """Return the setting with the best validation, its rounds in it, and its value."""
+        settings = candidates(self.n_candidates, data.y, seed)
+        if not inner:
+            return {**settings[0], "n_estimators": min(self.n_estimators, 100)}, float("nan")
+        stages, splits = search_stages(inner, data.y, seed)
+        parts: dict[int, tuple[Any, Any]] = {}  # each split is binned once for all settings
+        curves: dict[tuple[int, int], list[float]] = {}
+        alive = list(range(len(settings)))
+        values: dict[int, np.ndarray] = {}
+        rounds: dict[int, int] = {}
+        with progress(len(stages), "tuning the yardstick", self.verbose > 0) as advance:
+            for stage in stages:
+                for k in stage:
+                    if k not in parts:
+                        train, validation = splits[k]
+                        matrix = self._matrix(data.rows(train))
+                        parts[k] = matrix, self._matrix(data.rows(validation), reference=matrix)
+                for c in alive:
+                    for k in stage:
+                        if (c, k) not in curves:
+                            curves[c, k] = self._curve(*parts[k], settings[c], seed)
+                    found = [curves[c, k] for k in stage]
+                    rounds[c] = _choose_round(found, settings[c]["learning_rate"])
+                    values[c] = np.array([curve[min(rounds[c], len(curve)) - 1] for curve in found])
+                # ties: the setting that was tried first
+                ranked = sorted(alive, key=lambda c: -values[c].mean())
+                advance(tried=len(ranked))
+                alive = ranked[: int(np.ceil(KEPT * len(ranked)))]
+                alive = alive if 0 in alive else [*alive, 0]
+        best = _better_than_usual(ranked[0], values)
+        return {**settings[best], "n_estimators": rounds[best]}, float(values[best].mean())
 
     def _matrix(self, data: TrainingData, reference: Any = None) -> Any:
         matrix = quantile_matrix(
@@ -187,66 +230,109 @@ class TunedLogisticBooster(BoostedTreesRanker):
         return matrix
 
     def _curve(
-        self, parts: list[tuple[Any, Any]], depth: int, rate: float, seed: int
-    ) -> np.ndarray:
-        """Return the mean over the inner splits of the average precision after each round.
+        self, training: Any, validation: Any, setting: dict[str, Any], seed: int
+    ) -> list[float]:
+        """Return the average precision of the validation rows after each round."""
+        found: dict[str, Any] = {}
+        require_xgboost().train(
+            self._parameters(setting, seed),
+            training,
+            self.n_estimators,
+            evals=[(validation, "validation")],
+            evals_result=found,
+            custom_metric=_validation_precision,
+            early_stopping_rounds=self.early_stopping_rounds,
+            maximize=True,
+            verbose_eval=False,
+        )
+        return found["validation"]["average_precision"]
 
-        A fold that stops early keeps its last value from there on, so that no round after its end
-        looks better than it would have been.
-        """
-        curves = []
-        for training, validation in parts:
-            found: dict[str, Any] = {}
-            require_xgboost().train(
-                self._parameters(depth, rate, seed),
-                training,
-                self.n_estimators,
-                evals=[(validation, "validation")],
-                evals_result=found,
-                custom_metric=_validation_precision,
-                early_stopping_rounds=self.early_stopping_rounds,
-                maximize=True,
-                verbose_eval=False,
-            )
-            curves.append(found["validation"]["average_precision"])
-        longest = max(map(len, curves))
-        padded = [c + c[-1:] * (longest - len(c)) for c in curves]
-        return np.mean(padded, axis=0)
-
-    def _parameters(self, depth: int, rate: float, seed: int) -> dict[str, Any]:
+    def _parameters(self, setting: dict[str, Any], seed: int) -> dict[str, Any]:
         return {
             "objective": "binary:logistic",
             "disable_default_eval_metric": True,
             "tree_method": "hist",
-            "max_depth": depth,
-            "eta": rate,
             "max_bin": 256,
             "seed": seed,
             "nthread": thread_count(self.n_jobs),
+            **setting,
         }
+
+
+def candidates(n_candidates: int, y: np.ndarray, seed: int) -> list[dict[str, Any]]:
+    """Return settings to try: those that users start from, then random draws."""
+    random = np.random.default_rng(seed)
+    positive = float(np.mean(y > 0))
+    drawn = [
+        {
+            "max_depth": int(random.integers(2, 9)),
+            "learning_rate": _log_uniform(random, 0.02, 0.3),
+            "subsample": float(random.uniform(0.5, 1.0)),
+            "colsample_bynode": float(random.uniform(0.2, 1.0)),
+            "reg_lambda": _log_uniform(random, 0.05, 10.0),
+            "min_child_weight": _log_uniform(random, 0.02, 5.0),
+            "scale_pos_weight": float(random.choice([1.0, np.sqrt((1 - positive) / positive)])),
+        }
+        for _ in range(n_candidates - len(USUAL))
+    ]
+    return [{**XGBOOST_DEFAULTS, **usual} for usual in USUAL[:n_candidates]] + drawn
+
+
+def _log_uniform(random: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(random.uniform(np.log(low), np.log(high))))
+
+
+def search_stages(
+    inner: list[InnerSplit], y: np.ndarray, seed: int
+) -> tuple[list[list[int]], list[InnerSplit]]:
+    """Return the splits that each stage judges by, as positions in the list of splits that follows.
+
+    Several splits: more of them in each stage. One: a ninth, a third, then all of its training rows, as
+    long as there are many.
+    """
+    if len(inner) > 1:
+        sizes = sorted({min(n, len(inner)) for n in (2, FOLDS, FOLDS * REPEATS)})
+        return [list(range(n)) for n in sizes], inner
+    ((train, validation),) = inner
+    if len(y) < FEW_ROWS:
+        return [[0]], inner
+    positive, present = y[train] > 0, np.ones(len(train), dtype=bool)
+    parts = [train[StratifiedDraw(positive, present, share, seed)()] for share in (1 / 9, 1 / 3)]
+    return [[0], [1], [2]], [(rows, validation) for rows in (*parts, train)]
 
 
 def inner_splits(y: np.ndarray, groups: Any, time: Any, gap: Any, seed: int) -> list[InnerSplit]:
     """Return rows to boost on and rows to judge by; empty where a class is too small to be split."""
-    if time is not None:
-        return _latest_quarter(y, check_time(time), gap)
-    few = len(y) < FEW_ROWS
-    n_splits = MOST_FOLDS if few else round(1 / HELD_OUT)
+    few = len(y) < FEW_ROWS or np.count_nonzero(y > 0) < FEW_POSITIVES
+    quarters = round(1 / HELD_OUT)
     try:
-        splits = make_splits(y, groups=groups, n_splits=n_splits, random_state=seed)
-    except ValueError:  # fewer than two rows, or groups, of a class
+        if (
+            time is not None
+        ):  # the first quarter has no past; the latest is the most like what comes
+            splits = make_splits(y, time=time, gap=gap, n_splits=quarters - 1)[::-1]
+        else:
+            splits = make_splits(
+                y, groups=groups, n_splits=FOLDS if few else quarters,
+                n_repeats=REPEATS if len(y) < FEW_ROWS else 1, random_state=seed,
+            )  # fmt: skip
+    except ValueError:  # fewer than two rows, groups or moments of a class
         return []
-    found = [(split.train, split.test) for split in splits]
-    return found if few else found[:1]
+    return [(split.train, split.test) for split in (splits if few else splits[:1])]
 
 
-def _latest_quarter(y: np.ndarray, time: np.ndarray, gap: Any) -> list[InnerSplit]:
-    """Split where a quarter of the rows, with rows of equal time together, lies behind."""
-    start = np.sort(time)[int(np.floor((1 - HELD_OUT) * len(time)))]
-    known = time < start
-    known[known] = (start - time[known]) >= check_gap(gap, time)
-    split = np.flatnonzero(known), np.flatnonzero(time >= start)
-    return [split] if all(len(np.unique(y[rows])) == 2 for rows in split) else []
+def _choose_round(curves: list[list[float]], learning_rate: float) -> int:
+    """Return the best round of the mean curve, but not one of the very first."""
+    curve = mean_curve(curves)
+    least = min(int(np.ceil(LEAST_LENGTH / learning_rate)), len(curve))
+    return least - 1 + best_round(curve[least - 1 :])
+
+
+def _better_than_usual(best: int, values: dict[int, np.ndarray]) -> int:
+    """Return the best setting, or the first where the lead over it is within its standard error."""
+    lead = values[best] - values[0]
+    if len(lead) < 2:
+        return best
+    return best if lead.mean() > lead.std(ddof=1) / np.sqrt(len(lead)) else 0
 
 
 def _validation_precision(scores: np.ndarray, matrix: Any) -> tuple[str, float]:

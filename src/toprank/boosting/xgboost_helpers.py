@@ -1,36 +1,37 @@
-"""XGBoost helpers: import, parameters, matrices, predictions, scaled leaves, SHAP values."""
+"""XGBoost helpers: import, parameters, matrices, predictions, scaled leaves, SHAP values, workers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from toprank.boosting.settings import Settings
 from toprank.columns import Columns
-from toprank.parallel import thread_count
+from toprank.exchange import Exchange
+from toprank.parallel import is_forked, thread_count
 
 __all__ = [
-    "automatic_rate",
+    "Workers",
     "booster_parameters",
     "column_types",
+    "external_matrix",
     "predict_margin",
     "quantile_matrix",
     "require_xgboost",
     "row_matrix",
     "scale_leaves",
     "shap_values",
+    "without_lost_threads",
 ]
 
 
 GROWTH = {"depth": "depthwise", "leaf": "lossguide"}
-
-_FEW_ROWS = (
-    2_000  # below, trees of 16 leaves; the automatic values were chosen by `experiments.defaults`
-)
+MAX_ONE_HOT = 10  # categories of a column that are split off one by one; of more, in subsets
 
 
 def require_xgboost(submodule: str = "") -> Any:
@@ -44,44 +45,33 @@ def require_xgboost(submodule: str = "") -> Any:
         ) from error
 
 
-def automatic_rate(n_rows: int) -> float:
-    """Return the learning rate for a number of training rows: 0.05 to 500 rows, 0.3 from 20,000 on.
-
-    Examples
-    --------
-    >>> [round(automatic_rate(n), 3) for n in (100, 5_000, 1_000_000)]
-    [0.05, 0.153, 0.3]
-    """
-    share = np.log(n_rows / 500) / np.log(40)
-    return float(0.05 * 6 ** np.clip(share, 0, 1))
-
-
-def booster_parameters(ranker: Any, n_rows: int, seed: int) -> dict[str, Any]:
+def booster_parameters(ranker: Any, settings: Settings, seed: int) -> dict[str, Any]:
     """Return XGBoost's parameters for a ranker whose columns are known.
 
     The gradients are ours, so the objective named here only says that there is one score for each row.
     """
-    newton, few = ranker.step == "newton", n_rows < _FEW_ROWS
-    rate = ranker.learning_rate or automatic_rate(n_rows)
-    leaves, penalty = ranker.max_leaves, ranker.reg_lambda
+    newton = ranker.step == "newton"
     parameters = {
         "objective": "reg:squarederror",
         "base_score": 0.0,
         "disable_default_eval_metric": True,
         "seed": seed,
-        "eta": rate if newton else 1.0,  # a line search scales the leaves at the end
+        "eta": settings.learning_rate
+        if newton
+        else 1.0,  # a line search scales the leaves at the end
         "tree_method": "hist",
         "grow_policy": GROWTH[ranker.growth],
         "max_depth": ranker.max_depth,
-        "max_leaves": (16 if few else 31) if leaves is None else leaves,
-        "min_child_weight": ranker.min_child_weight,
+        "max_leaves": settings.max_leaves,
+        "min_child_weight": settings.min_child_weight,
         "gamma": ranker.min_split_gain,
-        "lambda": (1.0 if few else 5.0) if penalty is None else penalty,
+        "lambda": settings.reg_lambda,
         "alpha": ranker.reg_alpha,
         "max_delta_step": ranker.max_leaf_step if newton else 0.0,
         "colsample_bytree": ranker.colsample_bytree,
-        "colsample_bynode": ranker.colsample_bynode,
+        "colsample_bynode": settings.colsample_bynode,
         "max_bin": ranker.max_bins,
+        "max_cat_to_onehot": MAX_ONE_HOT + 1,
         "device": ranker.device,
         "nthread": thread_count(ranker.n_jobs),
         "verbosity": 1,
@@ -125,11 +115,14 @@ def _position(ranker: Any, column: str | int) -> int:
 
 
 def column_types(columns: Columns) -> dict[str, Any]:
-    """Return what a DMatrix needs to know about the columns: which are categories."""
-    return {
-        "feature_types": ["c" if c else "q" for c in columns.is_category],
-        "enable_categorical": bool(columns.is_category.any()),
-    }
+    """Return what a DMatrix needs to know about the columns: which are categories, if any.
+
+    XGBoost reads the types anew each round, which takes time where columns are many.
+    """
+    if not columns.is_category.any():
+        return {}
+    kinds = ["c" if c else "q" for c in columns.is_category]
+    return {"feature_types": kinds, "enable_categorical": True}
 
 
 def quantile_matrix(
@@ -155,29 +148,85 @@ def quantile_matrix(
     )
 
 
+def external_matrix(
+    batches: Callable[[], Iterator[np.ndarray]],
+    columns: Columns,
+    *,
+    max_bin: int,
+    cache: str,
+    sample_weight: np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> Any:
+    """Bin rows that come in batches, as often as asked for, and keep them in files that start with `cache`."""
+    types = column_types(columns)
+
+    class Batches(require_xgboost().DataIter):  # type: ignore[misc]
+        """Hand one batch after the other to XGBoost."""
+
+        def __init__(self) -> None:
+            self._left: Iterator[np.ndarray] = iter(())
+            self._start = 0
+            super().__init__(cache_prefix=cache)
+            self.reset()
+
+        def next(self, input_data: Callable[..., Any]) -> bool:
+            batch = next(self._left, None)
+            if batch is None:
+                return False
+            end = self._start + len(batch)
+            weight = None if sample_weight is None else sample_weight[self._start : end]
+            input_data(data=batch, weight=weight, feature_types=types.get("feature_types"))
+            self._start = end
+            return True
+
+        def reset(self) -> None:
+            self._left, self._start = batches(), 0
+
+    return require_xgboost().ExtMemQuantileDMatrix(
+        Batches(),
+        max_bin=max_bin,
+        nthread=thread_count(n_jobs),
+        enable_categorical=types.get("enable_categorical", False),
+    )
+
+
 def row_matrix(X: Any, binned: Any) -> Any:
     """Return the matrix to score training rows with: the binned one, but for sparse data its rows.
 
     A binned sparse matrix is searched for every cell, which takes several times as long.
     """
-    return require_xgboost().DMatrix(_without_zeros(X)) if sparse.issparse(X) else binned
+    return _matrix(_without_zeros(X)) if sparse.issparse(X) else binned
+
+
+def _matrix(X: Any, **options: Any) -> Any:
+    """Return rows as XGBoost's matrix, made by all threads that there may be."""
+    return require_xgboost().DMatrix(X, nthread=thread_count(None), **options)
+
+
+def without_lost_threads(booster: Any) -> Any:
+    """Return a booster that does not wait for threads that a fork has left behind."""
+    if is_forked():
+        booster.set_param({"nthread": 1})
+    return booster
 
 
 def predict_margin(booster: Any, X: Any, rounds: tuple[int, int] = (0, 0)) -> np.ndarray:
     """Return the sum of the leaves of a range of rounds (all of them by default) for checked rows."""
     if X.shape[0] == 0:
         return np.zeros(0)
-    margin = booster.inplace_predict(
+    margin = without_lost_threads(booster).inplace_predict(
         _without_zeros(X), predict_type="margin", iteration_range=rounds, validate_features=False
     )
     return np.asarray(margin, dtype=np.float64)
 
 
-def shap_values(boosters: list[Any], columns: Columns, X: Any) -> np.ndarray:
-    """Return what each column adds to the mean margin of checked rows, and last the constant part."""
-    matrix = require_xgboost().DMatrix(X, **column_types(columns))
-    each = [booster.predict(matrix, pred_contribs=True) for booster in boosters]
-    return np.asarray(np.mean(each, axis=0, dtype=np.float64))
+def shap_values(boosters: list[Any], weights: np.ndarray, columns: Columns, X: Any) -> np.ndarray:
+    """Return what each column adds to the weighted margins of checked rows, and last the constant part."""
+    matrix = _matrix(X, **column_types(columns))
+    values = np.zeros((X.shape[0], X.shape[1] + 1))
+    for booster, weight in zip(boosters, weights, strict=True):
+        values += weight * without_lost_threads(booster).predict(matrix, pred_contribs=True)
+    return values
 
 
 def scale_leaves(booster: Any, factors: np.ndarray) -> Any:
@@ -213,3 +262,26 @@ def _without_zeros(X: Any) -> Any:
     matrix = sparse.csr_matrix(X, copy=bool((X.data == 0).any()))
     matrix.eliminate_zeros()
     return matrix
+
+
+class Workers(Exchange):
+    """The workers that have joined XGBoost's communicator in this process.
+
+    Attributes
+    ----------
+    bytes_sent : int
+        Size of the arrays that this worker has put in, so far.
+    """
+
+    def __init__(self) -> None:
+        self._collective = require_xgboost("collective")
+        self.rank = int(self._collective.get_rank())
+        self.size = int(self._collective.get_world_size())
+        self.bytes_sent = 0
+
+    def combine(self, array: np.ndarray, how: str) -> np.ndarray:
+        """Return the elementwise "sum", "min" or "max" of an array over the workers."""
+        array = np.ascontiguousarray(array, dtype=np.float64)
+        self.bytes_sent += array.nbytes
+        operation = self._collective.Op[how.upper()]
+        return self._collective.allreduce(array, operation).reshape(array.shape)

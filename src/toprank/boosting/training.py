@@ -1,0 +1,281 @@
+"""The parts of a fit that one process, a stream of files and a cluster share: boosters, weights, threshold."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from toprank import objectives
+from toprank.base import TrainingData, threshold_for_weight
+from toprank.boosting.checkpoint import Checkpoint, fingerprint
+from toprank.boosting.engine import Callback, HeldOut, Rows, Validation, boost
+from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Settings
+from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
+from toprank.exchange import ALONE, Exchange
+from toprank.folds import make_splits
+from toprank.parallel import thread_count
+from toprank.stopping import ValidationMetric
+
+__all__ = [
+    "booster_weights",
+    "checkpoints",
+    "fit_boosters",
+    "settings_objectives",
+    "warn_if_constant",
+]
+
+SEARCH_RATE, SEARCH_ROUNDS, SEARCH_PATIENCE = 0.2, 500, 60
+SLOW_ROWS = 2_000  # below, half that rate
+MOST_ROUNDS = 900  # of the seeds of one objective together
+
+
+def settings_objectives(settings: Settings) -> list[objectives.Objective]:
+    """Return the objective of each booster."""
+    return [objectives.get(name) for name in settings.objectives for _ in range(settings.n_seeds)]
+
+
+def checkpoints(
+    folder: str | os.PathLike[str] | None,
+    ranker: Any,
+    settings: Settings,
+    data: TrainingData,
+    exchange: Exchange = ALONE,
+) -> Callable[[int], Checkpoint | None]:
+    """Return the checkpoint of the k-th booster of a fit, if there is a folder for them."""
+    if folder is None:
+        return lambda number: None
+    weights = data.weights
+    figures = np.array([len(data.y), weights.sum(), weights @ data.y, weights @ data.y**2], float)
+    figures = exchange.combine(figures, "sum")
+    fit = fingerprint(
+        ranker, settings, [float(f"{f:.10g}") for f in figures], ranker.columns_.names
+    )
+    return lambda number: Checkpoint(str(Path(folder)), number, fit, exchange=exchange)
+
+
+def choose_rounds(
+    ranker: Any, data: TrainingData, settings: Settings, metric: ValidationMetric, graded: bool
+) -> Settings:
+    """Return the settings with the rounds, and a learning rate that suits them, that inner validation likes.
+
+    How long to boost depends on how noisy the labels are, which no count of rows or positives tells: the
+    first objective is boosted quickly on part of the rows and measured on the others after each round (three
+    folds; of many rows one quarter). The best round of the mean curve is gone to in twice as many steps of
+    half the size, unless it is late. The more rounds, the fewer seeds.
+    """
+    seed = int(check_random_state(ranker.random_state).randint(2**31 - 1))
+    many = len(data.y) >= MANY_ROWS
+    rate = ranker.learning_rate or SEARCH_RATE / (1 + (len(data.y) < SLOW_ROWS))
+    trial = replace(settings, n_estimators=SEARCH_ROUNDS, learning_rate=rate)
+    objective = settings_objectives(settings)[0]
+    splits = make_splits(data.y > 0, groups=data.qid, n_splits=4 if many else 3, random_state=seed)[
+        : 1 if many else None
+    ]
+    curves = []
+    for k, split in enumerate(splits, start=1):
+        held_out = Validation(data.rows(split.test), metric, graded, SEARCH_PATIENCE)
+        label = f"choosing the rounds, {k} of {len(splits)}"
+        part = data.rows(split.train)
+        curves.append(
+            boost(ranker, part, objective, trial, seed, validation=held_out, label=label)[1]
+        )
+    rounds = best_round(mean_curve(curves), metric.greater_is_better)
+    if ranker.learning_rate is None and rounds <= SEARCH_ROUNDS // 2:
+        rounds, rate = 2 * rounds, rate / 2
+    n_seeds = ranker.n_seeds or int(np.clip(MOST_ROUNDS // rounds, 1, settings.n_seeds))
+    return replace(settings, n_estimators=rounds, learning_rate=rate, n_seeds=n_seeds)
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
+    """Return the mean over splits of a metric after each round.
+
+    One that stopped early keeps its last value from there on, so that no round after its end looks better
+    than it would have been.
+    """
+    longest = max(map(len, curves))
+    return np.mean([[*c, *[c[-1]] * (longest - len(c))] for c in curves], axis=0)
+
+
+def best_round(curve: np.ndarray, greater_is_better: bool = True) -> int:
+    """Return the round, from 1, at which a curve smoothed over a tenth of its length is best."""
+    width = 2 * (len(curve) // 20) + 1
+    padded = np.pad(curve, width // 2, mode="edge")
+    smooth = np.convolve(padded, np.full(width, 1 / width), mode="valid")
+    return int(np.argmax(smooth if greater_is_better else -smooth)) + 1
+
+
+def booster_weights(
+    settings: Settings,
+    margins: np.ndarray,
+    weights: np.ndarray,
+    exchange: Exchange = ALONE,
+) -> np.ndarray:
+    """Return the weight of each booster in the score, in units of the first objective's scores.
+
+    The boosters of one objective count alike. Objectives differ in the scale of their scores, so their
+    means are brought to one standard deviation over the training rows. `margins` has a row for each
+    booster.
+    """
+    n_kinds, n_seeds = len(settings.objectives), settings.n_seeds
+    shares = np.full(n_kinds, 1.0 / n_kinds)
+    sizes = np.full(n_kinds, n_seeds)
+    if settings.random_trees:
+        shares = np.append((1 - FOREST_SHARE) * shares, FOREST_SHARE)
+        sizes = np.append(sizes, 1)
+    if len(shares) == 1:
+        return np.full(n_seeds, 1.0 / n_seeds)
+    means = [part.mean(axis=0) for part in np.split(margins, np.cumsum(sizes)[:-1])]
+    sums = exchange.combine(np.array([weights.sum(), *(weights @ mean for mean in means)]), "sum")
+    centres = sums[1:] / sums[0]
+    squares = [weights @ (mean - centre) ** 2 for mean, centre in zip(means, centres, strict=True)]
+    spread = np.sqrt(exchange.combine(np.array(squares), "sum") / sums[0])
+    scale = np.divide(spread[0] or 1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.repeat(shares * scale / sizes, sizes)
+
+
+def fit_boosters(
+    ranker: Any,
+    data: TrainingData,
+    settings: Settings,
+    *,
+    score: Callable[[Sequence[Any]], np.ndarray],
+    forest: Callable[[int], Any],
+    starts: Sequence[Any] = (),
+    validation: Validation | HeldOut | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    whole: TrainingData | None = None,
+) -> None:
+    """Grow the boosters of a ranker whose columns and classes are known, weight them, set the threshold.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows to boost on. On a cluster `data.X` are the `Rows` of one worker, and all of them call this
+        at once.
+    score : callable
+        Returns the margins of the rows of `whole`, one row of the answer for each booster.
+    forest : callable
+        Returns a random forest for a seed, where the settings ask for one.
+    starts : sequence of xgboost.Booster
+        Boosters to go on from, the forest last.
+    whole : TrainingData, optional
+        The rows that decide on weights and threshold, if they are others: with those that were held out.
+    """
+    whole = data if whole is None else whole
+    exchange = data.X.exchange if isinstance(data.X, Rows) else ALONE
+    kinds = settings_objectives(settings)
+    starts = list(starts) or [None] * settings.n_boosters
+    seeds = check_random_state(ranker.random_state).randint(2**31 - 1, size=settings.n_boosters)
+    kept = checkpoints(checkpoint, ranker, settings, data, exchange)
+    results = [
+        boost(
+            ranker, data, kind, settings, int(seed), validation=validation, start=start,
+            callbacks=callbacks, checkpoint=kept(k),
+            label=f"boosting {kind.name}, {k} of {len(kinds)}",
+        )
+        for k, (kind, seed, start) in enumerate(zip(kinds, seeds, starts, strict=False), start=1)
+    ]  # fmt: skip
+    ranker.boosters_ = [booster for booster, _ in results]
+    if settings.random_trees:
+        ranker.boosters_.append(starts[-1] or forest(int(seeds[-1])))
+    margins = score(ranker.boosters_)
+    ranker.booster_weights_ = booster_weights(settings, margins, whole.weights, exchange)
+    names = [kind.name for kind in kinds[:: settings.n_seeds]]
+    ranker.chosen_ = asdict(settings) | {"objectives": names}
+    ranker.n_estimators_ = ranker.boosters_[0].num_boosted_rounds()
+    ranker.validation_scores_ = results[0][1]
+    raw_scores = ranker.booster_weights_ @ margins
+    warn_if_constant(raw_scores, settings, exchange)
+    ranker._forget_calibration()
+    ranker.offset_ = _threshold(raw_scores, whole, exchange)
+
+
+def warn_if_constant(scores: np.ndarray, settings: Settings, exchange: Exchange = ALONE) -> None:
+    """Say so, and what may be the cause, when all rows of all workers have one score."""
+    ends = np.array([-scores.min(initial=np.inf), scores.max(initial=-np.inf), len(scores)])
+    lowest, highest, most = exchange.combine(ends, "max") * np.array([-1.0, 1.0, 1.0])
+    if most > 1 and lowest == highest and exchange.rank == 0:
+        warnings.warn(
+            "all scores are equal: no tree found a split. There may be too few positives for "
+            f"min_child_weight={settings.min_child_weight:.3g} (try a smaller one), the columns "
+            "may hold nothing that tells positives from negatives, or the penalties are too strong",
+            stacklevel=4,
+        )
+
+
+def _threshold(scores: np.ndarray, data: TrainingData, exchange: Exchange) -> float:
+    """Return the cut that flags rows of the weight of all positives; only the first rows of the list travel.
+
+    Rows whose score lies below twice that weight have no say, but for the one that comes next.
+    """
+    weight = data.sample_weight
+    total = float(exchange.combine(np.array([data.weights @ (data.y > 0)]), "sum")[0])
+    n_first = int(2 * total) + 3
+    first = np.arange(len(scores))
+    if weight is None and len(scores) > n_first:
+        first = np.argpartition(-scores, n_first)[:n_first]
+    ones = np.ones(len(scores)) if weight is None else weight
+    whole = exchange.gather(np.stack((scores[first], ones[first])))[0]
+    if np.ptp(whole[0]) == 0:  # one tie group fills what was gathered
+        whole = exchange.gather(np.stack((scores, ones)))[0]
+    return threshold_for_weight(total, whole[0], whole[1])
+
+
+# -- a random forest as one booster -------------------------------------------------------------------
+
+ROWS_PER_LEAF = 2
+
+
+def random_trees(ranker: Any, data: TrainingData, n_trees: int, seed: int) -> Any:
+    """Grow deep trees on bootstrap samples, each split the best of a few random columns (Breiman 2001).
+
+    A leaf holds the share of positives among its rows, less the share among all rows, over the variance
+    of a label: the Newton step of the logistic loss from the base rate.
+
+    Returns
+    -------
+    booster : xgboost.Booster
+        Its margin is the mean of the trees.
+    """
+    random = np.random.default_rng(seed)
+    chance = data.weights / data.weights.sum()
+    n_rows = int(np.count_nonzero(chance))
+    share = float(chance @ (data.y > 0))
+    variance = share * (1 - share)
+    gradient, hessian = share - (data.y > 0), variance
+    n_columns = data.X.shape[1]
+    parameters = {
+        "objective": "reg:squarederror",
+        "base_score": 0.0,
+        "disable_default_eval_metric": True,
+        "seed": seed,
+        "eta": 1 / n_trees,
+        "tree_method": "hist",
+        "max_depth": 0,
+        "min_child_weight": ROWS_PER_LEAF * variance,
+        "lambda": 1e-3 * variance,
+        "colsample_bynode": min(max(np.sqrt(n_columns), 1.01) / n_columns, 1.0),
+        "max_bin": ranker.max_bins,
+        "device": ranker.device,
+        "nthread": thread_count(ranker.n_jobs),
+    }
+    matrix = quantile_matrix(
+        data.X, ranker.columns_, max_bin=ranker.max_bins, sample_weight=data.sample_weight,
+        n_jobs=ranker.n_jobs,
+    )  # fmt: skip
+    booster = require_xgboost().Booster(parameters, [matrix])
+    for number in range(n_trees):
+        drawn = random.multinomial(n_rows, chance)
+        booster.boost(
+            matrix, number, grad=(drawn * gradient).astype(np.float32),
+            hess=(drawn * hessian).astype(np.float32),
+        )  # fmt: skip
+    return booster
