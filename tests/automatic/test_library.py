@@ -1,0 +1,99 @@
+"""LightGBM's and CatBoost's trees score as in their own library, and are stored like our own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import toprank
+from toprank.boosting import library
+from toprank.boosting.library import LibraryBooster
+from toprank.boosting.xgboost_helpers import predict_margin
+
+SETTINGS = {"lightgbm": {"n_estimators": 25}, "catboost": {"iterations": 25}}
+
+
+def rows(seed: int = 0, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Columns with and without missing cells, with ties and with zeros."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)).astype(np.float32)
+    X[:, 1] = np.round(X[:, 1])
+    y = (X[:, 0] + 0.5 * X[:, 4] + 0.4 * rng.normal(size=n) > 1).astype(int)
+    X[:, :3][rng.random((n, 3)) < 0.1] = np.nan
+    return X, y
+
+
+def own_margin(name: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> np.ndarray:
+    module = pytest.importorskip(name)
+    if name == "lightgbm":
+        model = module.LGBMClassifier(
+            **SETTINGS[name],
+            verbose=-1,
+            deterministic=True,
+            force_row_wise=True,
+            n_jobs=1,
+            random_state=3,
+        )
+        return model.fit(X, y).predict(X_test, raw_score=True)
+    model = module.CatBoostClassifier(
+        **SETTINGS[name], verbose=0, allow_writing_files=False, thread_count=1, random_seed=3
+    )
+    return model.fit(X, y).predict(X_test, prediction_type="RawFormulaVal")
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_trees_score_as_in_their_library(name: str) -> None:
+    X, y = rows()
+    X_test = rows(1)[0]
+    X_test[::3, 3:] = np.nan  # cells that are missing where training had none
+    expected = own_margin(name, X, y, X_test)
+    trees = library.LIBRARIES[name](X, y, None, SETTINGS[name], 3, 1)
+    booster = library.make_booster(trees, X.shape[1], 1)
+    np.testing.assert_allclose(predict_margin(booster, X_test), expected, atol=2e-5)
+    # a cut is a value of single precision: rows that lie on it go the same way
+    edges = np.full((50, X.shape[1]), np.nan, dtype=np.float32)
+    cuts = [node[1] for tree in trees for node in tree if node[0] == 0][:50]
+    edges[: len(cuts), 0] = np.array(cuts, dtype=np.float32)
+    np.testing.assert_allclose(
+        predict_margin(booster, edges), own_margin(name, X, y, edges), atol=2e-5
+    )
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_library_booster_is_stored_and_explained(name: str, tmp_path) -> None:
+    pytest.importorskip(name)
+    X, y = rows()
+    model = LibraryBooster(name, SETTINGS[name], n_jobs=1, random_state=0).fit(X, y)
+    toprank.save(model, tmp_path / "m.toprank")
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(toprank.load(tmp_path / "m.toprank").decision_function(X), scores)
+    np.testing.assert_allclose(model.explain(X).sum(axis=1), scores, atol=1e-4)
+    assert model.score(X, y) > 0.8
+    doubled = LibraryBooster(name, SETTINGS[name], n_jobs=1, random_state=0)
+    assert doubled.fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0)).score(X, y) > 0.8
+
+
+def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(library, "import_module", missing)
+    X, y = rows()
+    with pytest.raises(ImportError, match=r"pip install toprank\[peers\]"):
+        LibraryBooster("lightgbm").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "cut", [0.0, 0.1, -2.5, 1e300, -1e300, 16_777_217.0, float(np.float32(0.3))]
+)
+def test_a_strict_cut_is_the_same_cut(cut: float) -> None:
+    (strict,) = library._strict_cuts(np.array([cut]))
+    near = np.float32(np.clip(cut, -3e38, 3e38))
+    around = [
+        near,
+        np.nextafter(near, np.float32(-np.inf)),
+        np.nextafter(near, np.float32(np.inf)),
+        0.0,
+    ]
+    for x in np.array(around, dtype=np.float32):
+        assert (x < np.float32(strict)) == (float(x) <= cut)
