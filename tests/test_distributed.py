@@ -1,24 +1,39 @@
-"""Boosting over a real Dask cluster of two workers against one process."""
+"""Boosting over a real Dask cluster of two workers against one process; workers that are killed on the way."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 import warnings
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from toprank import GradientBoostingRanker, metrics, objectives
-from toprank.distributed import SpreadObjective, fit_distributed
+from toprank.boosting.gradients import TreeGradients
+from toprank.boosting.xgboost_helpers import Workers
+from toprank.distributed import (
+    DaskGradientBoostingRanker,
+    WorkerLostError,
+    evaluate,
+    fit_distributed,
+)
 
-dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-N_ROWS = 6000
+N_ROWS = 4000
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
+@contextmanager
+def two_workers(folder):
+    """A client of a new cluster of two worker processes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster = distributed.LocalCluster(
@@ -26,10 +41,24 @@ def client(tmp_path_factory):
             threads_per_worker=1,
             processes=True,
             dashboard_address="127.0.0.1:0",
-            local_directory=str(tmp_path_factory.mktemp("dask")),
+            local_directory=str(folder),
+            silence_logs=50,
         )
         with cluster, distributed.Client(cluster) as client:
             yield client
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with two_workers(tmp_path_factory.mktemp("dask")) as client:
+        yield client
+
+
+@pytest.fixture
+def mortal_client(tmp_path_factory):
+    """A client of a cluster for one test, which kills a worker: not every one of them is started again."""
+    with two_workers(tmp_path_factory.mktemp("dask")) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +73,7 @@ def table():
 
 
 @pytest.fixture(scope="module")
-def spread_table(table, client):
-    import dask.dataframe as dd
-
+def spread_table(table):
     X, y, _, _ = table
     return dd.from_pandas(X.assign(label=y, weight=1.0 + (np.arange(len(y)) % 3)), npartitions=5)
 
@@ -55,84 +82,93 @@ def features(joined):
     return joined.drop(columns=["label", "weight"])
 
 
-def _gradients_on_two_workers(objective, exchange, y, scores, weight, ports):
-    """What one worker of a small XGBoost cluster computes for its half of the rows."""
+def _gradients_of_part(cases, y, scores, weight, arguments):
+    """What one worker of a small XGBoost cluster computes for its part of the rows, case by case."""
     from xgboost import collective
 
-    rank = ports["rank"]
-    with collective.CommunicatorContext(
-        dmlc_tracker_uri=ports["host"], dmlc_tracker_port=ports["port"], dmlc_task_id=str(rank)
-    ):
-        mine = slice(None, len(y) // 3) if collective.get_rank() == 0 else slice(len(y) // 3, None)
-        found = SpreadObjective(objective, exchange).gradient_hessian(
-            y[mine], scores[mine], weight[mine]
-        )
-        return collective.get_rank(), found
+    with collective.CommunicatorContext(**arguments):
+        workers = Workers()
+        mine = slice(None, len(y) // 3) if workers.rank == 0 else slice(len(y) // 3, None)
+        found = []
+        for name, form in cases:
+            gradients = TreeGradients(
+                objectives.get(name), y[mine], weight[mine], form=form, exchange=workers
+            )
+            before = workers.bytes_sent
+            found.append((np.stack(gradients(scores[mine])), workers.bytes_sent - before))
+        return workers.rank, found
 
 
-def gradients_over_workers(client, objective, exchange, y, scores, weight):
+def gradients_over_workers(client, cases, y, scores, weight):
+    """Gradients and Hessians of two workers together, and the bytes that the first one sends, by case."""
     from xgboost.tracker import RabitTracker
 
     tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1")
     tracker.start()
-    arguments = tracker.worker_args()
-    address = {"host": arguments["dmlc_tracker_uri"], "port": arguments["dmlc_tracker_port"]}
     names = list(client.scheduler_info(n_workers=-1)["workers"])
     futures = [
         client.submit(
-            _gradients_on_two_workers,
-            objective, exchange, y, scores, weight, {**address, "rank": rank},
-            workers=[names[rank]], pure=False,
+            _gradients_of_part, cases, y, scores, weight,
+            {**tracker.worker_args(), "dmlc_task_id": str(k)}, workers=[names[k]], pure=False,
         )
-        for rank in range(2)
+        for k in range(2)
     ]  # fmt: skip
     parts = dict(client.gather(futures))
     tracker.wait_for()
-    return np.concatenate([parts[0], parts[1]], axis=1)
+    return [
+        (np.concatenate((first, second), axis=1), sent)
+        for (first, sent), (second, _) in zip(parts[0], parts[1], strict=True)
+    ]
 
 
-@pytest.mark.parametrize("exchange", ["exact", "histogram"])
-@pytest.mark.parametrize(
-    "name", ["ap_exp", "ap_sigmoid", "ap_softmax", "lambda_auc", "pairwise_logistic"]
-)
-def test_gradients_of_two_workers_are_those_of_one(client, name, exchange):
-    rng = np.random.default_rng(1)
+def test_gradients_of_two_workers_are_those_of_one(client, rng):
+    names = ("ap_exp", "ap_softmax", "ap_sigmoid", "lambda_map", "lambda_auc", "pauc")
+    cases = [(name, form) for name in names for form in ("exact", "binned")]
+    cases.remove(("pauc", "binned"))  # its edge is never binned
     y = (rng.random(4000) < 0.1).astype(float)
-    scores = rng.normal(size=4000) + y
-    weight = rng.integers(1, 4, 4000).astype(float)
-    objective = objectives.get(name)
-    expected = np.stack(
-        objective.scaled_gradient_hessian(objectives.ScoredList.of(y, scores, weight))
-    )
-    found = gradients_over_workers(client, objective, exchange, y, scores, weight)
-    scale = np.abs(expected).max(axis=1, keepdims=True)
-    # ranks are read from the histogram too, which is coarse in the tails of a short list
-    tolerance = 5e-4 if name == "lambda_auc" and exchange == "histogram" else 1e-5
-    np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=tolerance)
+    scores, weight = rng.normal(size=4000) + y, rng.integers(1, 4, 4000).astype(float)
+    rows = objectives.ScoredList.of(y, scores, weight)
+    spread = gradients_over_workers(client, cases, y, scores, weight)
+    for (name, form), (found, _) in zip(cases, spread, strict=True):
+        expected = np.stack(objectives.get(name).scaled_gradient_hessian(rows))
+        error = np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)
+        assert (error < 1e-5).all(), (name, form, error)
+
+
+def test_binned_bytes_do_not_grow_with_the_rows(client, rng):
+    cases = [("ap_sigmoid", "binned"), ("lambda_map", "binned")]
+    sent = []
+    for n in (40_000, 80_000):
+        y, scores = (np.arange(n) < 200).astype(float), rng.normal(size=n)
+        spread = gradients_over_workers(client, cases, y, scores, np.ones(n))
+        sent.append([figure for _, figure in spread])
+    assert sent[0][0] == sent[1][0]
+    assert sent[0][1] == pytest.approx(sent[1][1], rel=0.05)  # whole cells of the first rows
 
 
 @pytest.mark.parametrize(
     ("objective", "exchange"),
     [
         ("ap_sigmoid", "auto"),
-        ("ap_sigmoid", "histogram"),
+        ("ap_sigmoid", "binned"),
         ("lambda_map", "auto"),
         ("logistic", "auto"),
     ],
 )
 def test_two_workers_rank_as_well_as_one_process(client, table, spread_table, objective, exchange):
     X, y, X_test, y_test = table
+    X, X_test = X.round(1), X_test.round(1)  # fewer values than bins: the same bins
     ranker = GradientBoostingRanker(
-        objective, n_estimators=15, learning_rate=0.3, colsample_bynode=1.0, random_state=0
-    )
+        objective, n_estimators=8, n_seeds=1, learning_rate=0.3, subsample=1.0,
+        colsample_bynode=1.0, random_state=0, n_jobs=1,
+    )  # fmt: skip
     alone = ranker.fit(X, y)
-    spread = fit_distributed(
-        ranker, features(spread_table), spread_table["label"], client=client, exchange=exchange
-    )
+    rows = features(spread_table).round(1)
+    spread = fit_distributed(ranker, rows, spread_table["label"], client=client, exchange=exchange)
     one, two = (
         metrics.average_precision(y_test, m.decision_function(X_test)) for m in (alone, spread)
     )
-    assert two == pytest.approx(one, abs=0.06)  # the bins are others
+    assert two == pytest.approx(one, abs=0.01)
     assert one > 3 * y_test.mean()
     assert 0.5 < spread.predict(X).sum() / y.sum() < 2  # as nearly as ties allow
     assert spread.columns_.names == alone.columns_.names
@@ -143,7 +179,7 @@ def test_two_workers_rank_as_well_as_one_process(client, table, spread_table, ob
 
 def test_weights_and_draws(client, table, spread_table):
     _, _, X_test, y_test = table
-    ranker = GradientBoostingRanker(n_estimators=15, subsample=0.5, random_state=3)
+    ranker = GradientBoostingRanker(n_estimators=8, random_trees=10, subsample=0.5, random_state=3)
     arguments = (features(spread_table), spread_table["label"], spread_table["weight"])
     model = fit_distributed(ranker, *arguments, client=client)
     assert metrics.average_precision(y_test, model.decision_function(X_test)) > 3 * y_test.mean()
@@ -152,14 +188,12 @@ def test_weights_and_draws(client, table, spread_table):
 
 
 def test_arrays_and_saved_models(client, tmp_path):
-    import dask.array as da
-
     from toprank import load, save
 
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1000, 4))
     y = (X[:, 0] + rng.normal(size=1000) > 1.8).astype(int)
-    ranker = GradientBoostingRanker(n_estimators=5)
+    ranker = GradientBoostingRanker(n_estimators=3, random_trees=5)
     model = fit_distributed(
         ranker, da.from_array(X, chunks=(300, 4)), da.from_array(y, chunks=300), client=client
     )
@@ -169,18 +203,91 @@ def test_arrays_and_saved_models(client, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"step": "line_search"}, "newton"),
-        ({"early_stopping_rounds": 5}, "early_stopping_rounds=None"),
-    ],
-)
-def test_what_a_cluster_cannot_do(spread_table, parameters, message):
-    with pytest.raises(ValueError, match=message):
+def test_a_line_search_is_refused(spread_table):
+    with pytest.raises(ValueError, match="newton"):
         fit_distributed(
-            GradientBoostingRanker(**parameters), features(spread_table), spread_table["label"]
+            GradientBoostingRanker(step="line_search"),
+            features(spread_table),
+            spread_table["label"],
         )
+
+
+@pytest.mark.parametrize("partitions_of_eval_set", [1, 3])  # one: a worker has no validation rows
+@pytest.mark.parametrize("subsample", [1.0, 0.7])
+def test_early_stopping_and_scores_of_collections(
+    client, table, spread_table, partitions_of_eval_set, subsample
+):
+    X, y, X_test, y_test = (part.round(1) if hasattr(part, "round") else part for part in table)
+    settings = {
+        "n_estimators": 12, "early_stopping_rounds": 3, "random_state": 0, "n_seeds": 1,
+        "colsample_bynode": 1.0, "subsample": subsample, "n_jobs": 1,
+    }  # fmt: skip
+    alone = GradientBoostingRanker("ap_sigmoid", **settings).fit(X, y, eval_set=(X_test, y_test))
+    test = dd.from_pandas(X_test.assign(label=y_test), npartitions=partitions_of_eval_set)
+    model = DaskGradientBoostingRanker("ap_sigmoid", **settings).fit(
+        features(spread_table).round(1), spread_table["label"], client=client,
+        eval_set=(test.drop(columns="label"), test["label"]),
+    )  # fmt: skip
+    if subsample == 1:  # fewer values than bins: the same bins, and nothing is drawn
+        assert model.n_estimators_ == alone.n_estimators_
+        np.testing.assert_allclose(model.validation_scores_, alone.validation_scores_, atol=1e-3)
+    else:  # each worker draws among its own rows
+        assert max(model.validation_scores_) > 3 * y_test.mean()
+    scores = model.decision_function(test.drop(columns="label"))
+    kept = model.validation_scores_[model.n_estimators_ - 1]
+    found = evaluate(test["label"], scores)["average_precision"]["value"]
+    assert found == pytest.approx(metrics.average_precision(y_test, scores.compute()), rel=1e-9)
+    # what the rounds measured is the metric of all workers' rows
+    assert found == pytest.approx(kept, abs=1e-4)
+    local = model.to_local()
+    assert type(local) is GradientBoostingRanker
+    np.testing.assert_allclose(local.decision_function(X_test), scores.compute())
+    assert model.bytes_per_round_ > 0
+
+
+def test_queries_are_brought_together(client):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(1200, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=1200) > 1).astype(int)
+    qid = np.arange(1200) % 60  # each in every partition
+    ranker = {
+        "objective": "lambda_map",
+        "n_estimators": 6,
+        "colsample_bynode": 1.0,
+        "subsample": 1.0,
+    }
+    ranker |= {"n_seeds": 1, "random_state": 0, "n_jobs": 1}
+    alone = GradientBoostingRanker(**ranker).fit(X, y, qid=qid)
+    model = DaskGradientBoostingRanker(**ranker).fit(
+        da.from_array(X, chunks=(400, 3)), da.from_array(y, chunks=400),
+        qid=da.from_array(qid, chunks=400), client=client,
+    )  # fmt: skip
+    one, two = (m.to_local() if hasattr(m, "to_local") else m for m in (alone, model))
+    found = [metrics.mean_average_precision(y, m.decision_function(X), qid=qid) for m in (one, two)]
+    assert found[1] == pytest.approx(found[0], abs=0.02)
+
+
+def test_few_rows_on_many_workers(client):
+    X = np.arange(12.0)[:, None] % 7
+    y = (X[:, 0] > 4).astype(int)
+    for chunk in (12, 1):  # a worker without rows; parts of one row, most without positives
+        model = DaskGradientBoostingRanker("ap_softmax", n_estimators=3, min_child_weight=0.0).fit(
+            da.from_array(X, chunks=(chunk, 1)), da.from_array(y, chunks=chunk), client=client
+        )
+        assert metrics.roc_auc(y, model.to_local().decision_function(X)) == 1.0
+
+
+def test_what_is_wrong_with_partitions_is_named(client, spread_table):
+    ranker = DaskGradientBoostingRanker(n_estimators=1)
+    with pytest.raises(ValueError, match="without a value in any row: 'gone'"):
+        ranker.fit(features(spread_table).assign(gone=np.nan), spread_table["label"], client=client)
+
+    def mixed(part):
+        return part.assign(c0="text") if part.index[0] > 1500 else part
+
+    changed = features(spread_table).map_partitions(mixed, meta=features(spread_table)._meta)
+    with pytest.raises(ValueError, match="column 'c0' holds numbers in one of partitions 0 and 2"):
+        ranker.fit(changed, spread_table["label"], client=client)
 
 
 def test_what_is_not_spread_is_refused(table, spread_table):
@@ -194,3 +301,102 @@ def test_what_is_not_spread_is_refused(table, spread_table):
         fit_distributed(
             GradientBoostingRanker(), features(spread_table), spread_table["label"], exchange="all"
         )
+
+
+# -- a worker process is killed: an error that names it, or the fit goes on --------------------------
+
+
+def die_at(call, folder, *_, **__):
+    """Kill this process if this is the call of that number, over all processes and for ever."""
+    for number in range(1000):
+        try:
+            os.close(os.open(f"{folder}/{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        if number == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return
+
+
+def fatal_part(part, call, folder):
+    """A partition that kills the process that makes it, the `call`-th time that any is made."""
+    die_at(call, folder)
+    return part
+
+
+def fatal_metric(y, scores, call, folder):
+    """A metric that kills a process after a number of rounds."""
+    die_at(call, folder)
+    return metrics.average_precision(y, scores)
+
+
+def few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 4))
+    y = (X[:, 0] + 0.5 * rng.normal(size=2000) > 1.5).astype(int)
+    return X, y, da.from_array(X, chunks=(1000, 4)), da.from_array(y, chunks=1000)
+
+
+SETTINGS = {"n_seeds": 1, "subsample": 1.0, "colsample_bynode": 1.0, "n_jobs": 1, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", [0, 4])  # two partitions are read, counted, then encoded
+def test_a_worker_lost_before_the_rounds_is_made_up_for(mortal_client, tmp_path, call):
+    X_rows, y_rows, X, y = few_rows()
+    X = X.map_blocks(fatal_part, call, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    alone = GradientBoostingRanker("ap_softmax", n_estimators=5, **SETTINGS).fit(X_rows, y_rows)
+    model = DaskGradientBoostingRanker("ap_softmax", n_estimators=5, **SETTINGS)
+    model.fit(X, y, client=mortal_client)
+    assert len(os.listdir(tmp_path)) > 6  # some partition was made once more
+    one, two = (
+        metrics.average_precision(y_rows, m.decision_function(X_rows))
+        for m in (alone, model.to_local())
+    )
+    assert two == pytest.approx(one, abs=0.02)  # no rows are missing
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_lost_when_the_rounds_begin_ends_the_fit_with_an_error(mortal_client):
+    _, _, X, y = few_rows()
+    processes = mortal_client.run(os.getpid)
+
+    def kill_one():
+        while not any(
+            "_train" in key for keys in mortal_client.processing().values() for key in keys
+        ):
+            time.sleep(0.02)
+        os.kill(next(iter(processes.values())), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    ranker = DaskGradientBoostingRanker("ap_softmax", n_estimators=1_000_000, **SETTINGS)
+    with pytest.raises(WorkerLostError, match=r"boosting: .*worker tcp://.* was lost"):
+        ranker.fit(X, y, client=mortal_client)
+    killer.join()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_worker_lost_in_the_rounds(mortal_client, tmp_path, checkpoint):
+    X_rows, y_rows, X, y = few_rows()
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    metric = partial(fatal_metric, call=60, folder=str(calls))  # in round 30, on two workers
+    ranker = DaskGradientBoostingRanker(
+        "ap_sigmoid", n_estimators=35, learning_rate=0.1, eval_metric=metric, **SETTINGS
+    )
+    if not checkpoint:
+        with pytest.raises(WorkerLostError, match=r"boosting: .*worker tcp://.* was lost"):
+            ranker.fit(X, y, client=mortal_client, eval_set=(X, y))
+        return
+    model = ranker.fit(X, y, client=mortal_client, eval_set=(X, y), checkpoint=tmp_path / "kept")
+    assert model.n_estimators_ == 35
+    assert len(os.listdir(calls)) < 2 * 35 + 2 * 12  # it went on from round 25
+    alone = GradientBoostingRanker("ap_sigmoid", n_estimators=35, learning_rate=0.1, **SETTINGS)
+    alone.fit(X_rows, y_rows)
+    one, two = (
+        metrics.average_precision(y_rows, m.decision_function(X_rows))
+        for m in (alone, model.to_local())
+    )
+    assert two == pytest.approx(one, abs=0.02)

@@ -1,0 +1,376 @@
+"""Boosting and scoring of rows that do not fit in memory, streamed by DuckDB.
+
+A first pass collects what `fit` takes from a whole table: labels, categories, and the number of rows of each
+category where there are many. Then XGBoost takes the rows a batch at a time, twice, and keeps them binned in
+files of its own, of which it holds a few pages at once. Scores, gradients and labels stay in memory: about
+40 bytes a row, however many columns there are.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from toprank.base import TrainingData, check_weights
+from toprank.boosting import GradientBoostingRanker
+from toprank.boosting.engine import HeldOut, Rows
+from toprank.boosting.settings import Settings
+from toprank.boosting.training import fit_boosters, random_trees, settings_objectives
+from toprank.boosting.xgboost_helpers import external_matrix, predict_margin
+from toprank.columns import Columns
+from toprank.rule import quote_identifier
+from toprank.sources import OpenSource, Source, memory_bytes
+from toprank.stopping import hold_out
+from toprank.tables import atomic_path
+
+__all__ = ["fit_source", "score_batches", "score_source"]
+
+BYTES_A_ROW = 60  # scores, gradients, labels, XGBoost's places and margins; what a metric sorts
+FIXED_BYTES = 500 * 10**6  # Python, the libraries, DuckDB, XGBoost's histograms
+BATCHES_AT_ONCE = 10  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
+SAMPLED_NEGATIVES = 50  # for each positive, in the rows that trees at random cuts grow on
+FEWEST_SAMPLED, MOST_SAMPLED = 20_000, 200_000  # of all of them
+_NUMBERS = (
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
+    "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN",
+)  # fmt: skip
+
+
+def fit_source(
+    ranker: GradientBoostingRanker,
+    source: Any = None,
+    *,
+    target: str,
+    pos_label: Any = None,
+    sample_weight: str | None = None,
+    drop: Sequence[str] = (),
+    sql: str | None = None,
+    memory: int | str = "2GB",
+    folder: str | None = None,
+    checkpoint: Any = None,
+    callbacks: Sequence[Any] = (),
+) -> GradientBoostingRanker:
+    """Fit a boosted ranker on streamed rows: see `GradientBoostingRanker.fit_source`."""
+    ranker._validate_params()
+    ranker._check_trees()
+    if ranker.step != "newton":
+        raise ValueError("out of core, steps must be Newton's: set step='newton'")
+    limit = memory_bytes(memory) or 0
+    rows = Source.of(source, sql=sql, memory=limit // 4)
+    apart = {target, *drop, *([] if sample_weight is None else [sample_weight])}
+    wanted = [name for name in rows.schema() if name not in set(drop)]
+    features = [name for name in wanted if name not in apart]
+    with rows.opened(wanted, folder) as stream, tempfile.TemporaryDirectory(dir=folder) as cache:
+        n_rows = stream.count()
+        size = _batch_rows(limit, n_rows, len(features))
+        _learn_columns(ranker, stream, features, sample_weight)
+        _learn_labels(ranker, stream, target, pos_label)
+        y, weight = _labels_and_weights(ranker, stream, target, sample_weight, size, n_rows)
+
+        def batches() -> Iterator[np.ndarray]:
+            for table in stream.batches(size):
+                yield _matrix(ranker, table[features], stream.name)
+
+        # in a call of its own: XGBoost's matrix must be gone before its files are
+        return _boost(ranker, batches, y, weight, cache, checkpoint, callbacks)
+
+
+def _boost(
+    ranker: GradientBoostingRanker,
+    batches: Callable[[], Iterator[np.ndarray]],
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    cache: str,
+    checkpoint: Any,
+    callbacks: Sequence[Any],
+) -> GradientBoostingRanker:
+    """Bin the streamed rows into files in the folder `cache` and boost on them."""
+    matrix = external_matrix(
+        batches, ranker.columns_, max_bin=ranker.max_bins, sample_weight=weight,
+        n_jobs=ranker.n_jobs, cache=os.path.join(cache, "pages"),
+    )  # fmt: skip
+    ranker.trained_on_sparse_ = False
+    data = TrainingData(Rows(matrix), y, weight, None)
+    n_positives = float(np.count_nonzero(y) if weight is None else weight @ (y > 0))
+    settings = Settings.of(ranker, float(len(y) if weight is None else weight.sum()), n_positives)
+
+    def score(boosters: Sequence[Any]) -> np.ndarray:
+        margins, start = np.empty((len(boosters), len(y)), np.float32), 0
+        for batch in batches():
+            for k, booster in enumerate(boosters):
+                margins[k, start : start + len(batch)] = predict_margin(booster, batch)
+            start += len(batch)
+        return margins
+
+    def forest(seed: int) -> Any:
+        sample = _sample(batches(), data, seed)
+        return random_trees(ranker, sample, settings.random_trees, seed)
+
+    fit_boosters(
+        ranker, data, settings, score=score, forest=forest,
+        validation=_held_out(ranker, settings, data), checkpoint=checkpoint, callbacks=callbacks,
+    )  # fmt: skip
+    return ranker
+
+
+def score_batches(
+    model: Any, source: Any = None, *, sql: str | None = None, memory: int | str = "2GB",
+    columns: Sequence[str] = (), folder: str | None = None,
+) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:  # fmt: skip
+    """Yield the rows of a source, batch by batch, and their scores.
+
+    Each table has the columns that the model was trained on and those named in `columns`.
+
+    Examples
+    --------
+    >>> from toprank import GradientBoostingRanker
+    >>> query = "SELECT i * 7 % 100 AS a, (a > 90)::INT AS y FROM range(1000) AS t(i)"
+    >>> model = GradientBoostingRanker(n_estimators=3).fit_source(sql=query, target="y")
+    >>> sum(len(scores) for _, scores in score_batches(model, sql=query))
+    1000
+    """
+    check_is_fitted(model)
+    features = [str(name) for name in model.feature_names_in_]
+    limit = memory_bytes(memory) or 0
+    rows = Source.of(source, sql=sql, memory=limit // 4)
+    size = _batch_rows(limit, 0, len(features) + len(columns))
+    with rows.opened(list(dict.fromkeys([*features, *columns])), folder) as stream:
+        for table in stream.batches(size):
+            yield table, model.decision_function(table[features])
+
+
+def score_source(
+    model: Any,
+    source: Any = None,
+    out: Any = None,
+    *,
+    columns: Sequence[str] = (),
+    sql: str | None = None,
+    memory: int | str = "2GB",
+    folder: str | None = None,
+) -> int:
+    """Score the rows of files or a query and write the scores to a Parquet file; return how many rows.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted ranker that was trained on a table.
+    source : path, optional
+        As in `GradientBoostingRanker.fit_source`.
+    out : path
+        Parquet file to write, completely or not at all: the `columns` asked for, and `score`, in float32.
+    columns : sequence of str
+        Columns of the source to keep, such as an identifier.
+    sql, memory, folder
+        As in `GradientBoostingRanker.fit_source`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from toprank import GradientBoostingRanker
+    >>> query = "SELECT i, i * 7 % 100 AS a, (a > 90)::INT AS y FROM range(1000) AS t(i)"
+    >>> model = GradientBoostingRanker(n_estimators=3).fit_source(sql=query, target="y", drop=["i"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     score_source(model, sql=query, out=f"{folder}/scores.parquet", columns=["i"])
+    1000
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if out is None:
+        raise TypeError("name the Parquet file to write: out=...")
+    if "score" in columns:
+        raise ValueError("a column 'score' cannot be kept beside the scores; rename it in a query")
+    writer, n_rows = None, 0
+    with atomic_path(out) as temporary:
+        try:
+            batches = score_batches(
+                model, source, sql=sql, memory=memory, columns=columns, folder=folder
+            )
+            for table, scores in batches:
+                kept = table[list(columns)].assign(score=scores.astype(np.float32))
+                block = pa.Table.from_pandas(kept, preserve_index=False)
+                if writer is None:
+                    writer = pq.ParquetWriter(temporary, block.schema)
+                writer.write_table(block.cast(writer.schema))
+                n_rows += len(scores)
+            if writer is None:
+                raise ValueError("the source has no rows to score")
+        finally:
+            if writer is not None:
+                writer.close()
+    return n_rows
+
+
+# -- the first pass --------------------------------------------------------------------------------
+
+
+def _batch_rows(limit: int, n_rows: int, n_columns: int) -> int:
+    """Return how many rows to stream at once, or say how much memory the rows need."""
+    rest = limit - FIXED_BYTES - BYTES_A_ROW * n_rows
+    fewest = 10_000 * 8 * n_columns * BATCHES_AT_ONCE
+    if rest < min(fewest, 10**8):
+        need = FIXED_BYTES + BYTES_A_ROW * n_rows + min(fewest, 10**8)
+        raise ValueError(
+            f"memory={limit / 1e9:.2g} GB is too little for {n_rows:,} rows of {n_columns} columns: "
+            f"about {need / 1e9:.2g} GB are needed"
+        )
+    return int(np.clip(rest // (8 * max(n_columns, 1) * BATCHES_AT_ONCE), 1_000, 1_000_000))
+
+
+def _learn_columns(
+    ranker: GradientBoostingRanker, stream: OpenSource, features: list[str], weight: str | None
+) -> None:
+    """Set what `fit` sets from a table: names, categories in order, counts of those of many."""
+    if not features:
+        raise ValueError(f"{stream.name} has no columns to learn from")
+    names = [quote_identifier(name) for name in features]
+    known = stream.rows("SELECT count(*), " + ", ".join(f"count({name})" for name in names))[0]
+    if known[0] == 0:
+        raise ValueError(f"{stream.name} has no rows")
+    empty = [name for name, count in zip(features, known[1:], strict=True) if count == 0]
+    if empty:
+        raise ValueError(
+            f"columns of {stream.name} that hold no value in any row: {', '.join(map(repr, empty))}; "
+            "leave them out by drop=[...]"
+        )
+    categories: list[np.ndarray | None] = []
+    counts: list[np.ndarray | None] = []
+    amount = "count(*)" if weight is None else f"sum({quote_identifier(weight)})"
+    for feature, name in zip(features, names, strict=True):
+        kind = stream.types[feature].split("(")[0]
+        values, held = None, None
+        if kind not in _NUMBERS:
+            if kind not in ("VARCHAR", "ENUM"):
+                raise ValueError(
+                    f"column {feature!r} has type {stream.types[feature]}, which is neither numbers nor "
+                    "categories; turn it into numbers in a query, or leave it out by drop=[...]"
+                )
+            found = dict(
+                stream.rows(
+                    f"SELECT {name}::VARCHAR, {amount}", f"WHERE {name} IS NOT NULL GROUP BY 1"
+                )
+            )
+            values = np.sort(np.array(list(found), dtype=np.str_))
+            if len(values) > ranker.max_categories:
+                held = np.array([float(found[value]) for value in values.tolist()])
+        categories.append(values)
+        counts.append(held)
+    any_counts = any(held is not None for held in counts)
+    ranker.columns_ = Columns(
+        tuple(features), tuple(categories), tuple(counts) if any_counts else ()
+    )
+    ranker.feature_names_in_ = np.array(features, dtype=object)
+    ranker.n_features_in_ = len(features)
+
+
+def _learn_labels(
+    ranker: GradientBoostingRanker, stream: OpenSource, target: str, pos_label: Any
+) -> None:
+    """Set the classes."""
+    found = [
+        row[0] for row in stream.rows(f"SELECT DISTINCT {quote_identifier(target)}", "LIMIT 300")
+    ]
+    if any(value is None or value != value for value in found):
+        raise ValueError(f"column {target!r} of {stream.name}: some labels are missing")
+    ranker._check_labels(np.array(found))
+    if pos_label is not None:
+        others = [label for label in found if label != pos_label]
+        if len(others) != 1 or len(found) != 2:
+            raise ValueError(f"pos_label {pos_label!r} must be one of two labels: {found[:5]}")
+        ranker.classes_ = np.array([others[0], pos_label])
+
+
+def _labels_and_weights(
+    ranker: GradientBoostingRanker,
+    stream: OpenSource,
+    target: str,
+    sample_weight: str | None,
+    size: int,
+    n_rows: int,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return labels as 0, 1, ... in one byte, and weights."""
+    labels = np.empty(n_rows, np.uint8)
+    weight = None if sample_weight is None else np.empty(n_rows)
+    start = 0
+    for table in stream.batches(size):
+        part = slice(start, start + len(table))
+        cells = table[target].to_numpy()
+        if len(ranker.classes_) == 2 and not ranker._accepts_grades():
+            grades = (cells == ranker.classes_[1]).astype(np.float64)  # there are no others
+        else:
+            grades = ranker._known_labels(cells)
+        if grades.max(initial=0.0) > 255:
+            raise ValueError(f"column {target!r}: grades above 255 cannot be ranked out of core")
+        labels[part] = grades
+        if weight is not None:
+            weight[part] = table[sample_weight].to_numpy(dtype=np.float64, na_value=np.nan)
+        start += len(table)
+    if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"column {sample_weight!r} must hold finite weights of at least 0")
+    return labels, check_weights(weight, labels)
+
+
+def _matrix(ranker: GradientBoostingRanker, table: pd.DataFrame, name: str) -> np.ndarray:
+    """Return a batch as XGBoost takes it: float32, categories as codes or counts."""
+    matrix = ranker.columns_.matrix(table)
+    if np.isinf(matrix).any():
+        bad = table.columns[int(np.flatnonzero(np.isinf(matrix).any(axis=0))[0])]
+        raise ValueError(f"column {bad!r} of {name} holds infinite values")
+    return np.ascontiguousarray(matrix, dtype=np.float32)
+
+
+def _held_out(
+    ranker: GradientBoostingRanker, settings: Settings, data: TrainingData
+) -> HeldOut | None:
+    """Hold rows out for early stopping, if it is asked for."""
+    if ranker.early_stopping_rounds is None:
+        return None
+    graded = settings_objectives(settings)[0].graded
+    metric, by_grade = ranker._validation_metric(graded, by_query=False)
+    seed = check_random_state(ranker.random_state).randint(2**31 - 1)
+    rows = np.flatnonzero(hold_out(data.y, ranker.validation_fraction, seed))
+    weight = None if data.sample_weight is None else data.sample_weight[rows]
+    kept = TrainingData(None, data.y[rows].astype(np.float64), weight, None)
+    return HeldOut(rows, kept, metric, by_grade, ranker.early_stopping_rounds)
+
+
+def _sample(batches: Iterator[np.ndarray], data: TrainingData, seed: int) -> TrainingData:
+    """Return the rows that trees at random cuts grow on."""
+    chosen, copies = sample_negatives(data.y > 0, seed)
+    parts, start = [], 0
+    for batch in batches:
+        parts.append(batch[chosen[start : start + len(batch)]])
+        start += len(batch)
+    weight = data.weights[chosen] * copies
+    return TrainingData(np.concatenate(parts), data.y[chosen].astype(np.float64), weight, None)
+
+
+def sample_negatives(
+    positive: np.ndarray, seed: int, n_parts: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose all positives and some negatives; also return what each of them stands for.
+
+    Of rows in several parts, each part is treated on its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chosen, copies = sample_negatives(np.arange(100_000) < 10, seed=0)
+    >>> bool(chosen[:10].all()), round(float(copies.sum()))
+    (True, 100000)
+    """
+    random = np.random.default_rng(seed)
+    n_positives, n_negatives = int(np.count_nonzero(positive)), int(np.count_nonzero(~positive))
+    least, most = FEWEST_SAMPLED // n_parts, MOST_SAMPLED // n_parts
+    wanted = min(max(SAMPLED_NEGATIVES * n_positives, least), most, n_negatives)
+    chosen = positive | (random.random(len(positive)) < wanted / max(n_negatives, 1))
+    copies = n_negatives / max(int(np.count_nonzero(chosen & ~positive)), 1)
+    return chosen, np.where(positive[chosen], 1.0, copies)
