@@ -9,7 +9,15 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from toprank import Mode, RelationalData
-from toprank.rules.relational.clause import Atom, Clause, Constant, Variable, variable_name
+from toprank.rules.relational.clause import (
+    Aggregate,
+    Atom,
+    Clause,
+    Comparison,
+    Constant,
+    Variable,
+    variable_name,
+)
 
 PREDICATES = {
     "likes": ("person", "person"),
@@ -97,6 +105,65 @@ def clauses_drawn(draw, max_length: int = 4) -> Clause:
                 terms.append(draw(st.sampled_from(known)))
         body.append(Atom(name, tuple(terms)))
     return Clause(Atom("pair", (Variable("A"), Variable("B"))), tuple(body))
+
+
+@st.composite
+def extended_clauses_drawn(draw) -> Clause:
+    """Clauses with comparisons, inequalities, counts, negations and aggregates beside their atoms."""
+    clause = draw(clauses_drawn(max_length=2))
+    types: dict[object, str] = {Variable("A"): "person", Variable("B"): "person"}
+    for atom in clause.body:
+        pairs = zip(atom.terms, PREDICATES[atom.predicate], strict=True)
+        types.update({t: name for t, name in pairs if isinstance(t, Variable)})
+    more: list[Comparison] = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["number", "unequal", "aggregate", "aggregate"]))
+        numbers = [t for t, name in types.items() if name == "thing"]
+        same = [(a, b) for a in types for b in types if a != b and types[a] == types[b]]
+        if kind == "number" and numbers:
+            cut = Constant(draw(st.sampled_from([0, 1, 1.5, 2, 3, 9])))
+            operator = draw(st.sampled_from(["<=", ">", ">="]))
+            more.append(Comparison(draw(st.sampled_from(numbers)), operator, cut))
+        elif kind == "unequal":
+            a, b = draw(st.sampled_from(same))
+            more.append(Comparison(a, "!=", b))
+        else:
+            more.append(draw(_aggregates_drawn(types)))
+    return Clause(clause.head, draw(st.permutations([*clause.body, *more])))
+
+
+@st.composite
+def _aggregates_drawn(draw, types: dict) -> Comparison:
+    """A comparison of an aggregate of one or two atoms that shares a variable with a clause."""
+    local: dict[str, list[Variable]] = {}
+    atoms, numbers = [], []
+    for k in range(draw(st.integers(1, 2))):
+        name = draw(st.sampled_from(sorted(PREDICATES)))
+        terms: list[Variable | Constant] = []
+        for place, kind in enumerate(PREDICATES[name]):
+            known = [t for t, own in types.items() if own == kind] + local.get(kind, [])
+            choice = draw(st.integers(0, 4))
+            if choice == 0:
+                values = [v for v in VALUES[kind] if v is not None]
+                terms.append(Constant(draw(st.sampled_from(values))))
+            elif choice <= 2 and known:
+                terms.append(draw(st.sampled_from(known)))
+            else:
+                new = Variable(f"L{k}{place}")
+                local.setdefault(kind, []).append(new)
+                terms.append(new)
+        atoms.append(Atom(name, tuple(terms)))
+    every = [t for atom in atoms for t in atom.terms]
+    if not any(t in types for t in every):
+        atoms.append(Atom("happy", (Variable("A"),)))
+    numbers = [t for t in local.get("thing", []) if t in every]
+    operators = st.sampled_from(["<=", ">", ">="])
+    if numbers and draw(st.booleans()):
+        function = draw(st.sampled_from(["min", "max", "sum", "mean"]))
+        aggregate = Aggregate(function, tuple(atoms), draw(st.sampled_from(numbers)))
+        return Comparison(aggregate, draw(operators), Constant(draw(st.sampled_from([1, 1.7, 4]))))
+    count = Aggregate("count", tuple(atoms))
+    return Comparison(count, draw(operators), Constant(draw(st.integers(0, 3))))
 
 
 def friends(seed: int = 0, n: int = 60) -> tuple[RelationalData, np.ndarray]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -34,6 +38,12 @@ def people() -> tuple[RelationalData, np.ndarray]:
     return friends(n=150)
 
 
+@pytest.fixture(scope="module")
+def fitted(people) -> Callable[[str], Any]:
+    """The models of all names, each fitted once for all tests that only read it."""
+    return cache(lambda name: clone(MODELS[name]).fit(*people))
+
+
 def booster(cls: type, data: RelationalData, coverage: Coverage, y: np.ndarray, **keywords):
     source = RelationalSource(data, coverage, RelationalLimits(), np.random.RandomState(0))
     return cls(source, y, **keywords)
@@ -54,13 +64,13 @@ def planted(rule: dict) -> Clause:
 
 @pytest.mark.parametrize("weak", ["clause", "path", "mix1"])
 def test_the_planted_rule_is_found(weak: str) -> None:
-    dataset = make_relational(6000, skew=40, random_state=0)
+    dataset = make_relational(3000, skew=40, random_state=0)
     data = RelationalData.from_dataset(dataset)
     model = RelationalPRankBoost(10, weak=weak, random_state=0).fit(data, dataset.y)
     wanted = set(planted(dataset.rule).body)
     found = [clause for kept in model.rounds_ for clause in kept.rules]
     assert any(set(clause.body) == wanted for clause in found)
-    test = make_relational(6000, skew=40, random_state=1)
+    test = make_relational(3000, skew=40, random_state=1)
     assert model.score(RelationalData.from_dataset(test), test.y) > 0.7
 
 
@@ -76,15 +86,16 @@ def test_a_variable_that_only_a_second_literal_needs_is_found_by_looking_ahead()
     y = (np.arange(n) % 4 == 0).astype(int)
     model = RelationalPRankBoost(1, random_state=0).fit(data, y)
     assert str(model.rounds_[0].rules[0]) == "east(A) :- has_car(A,B), short(B)"
-    blind = RelationalPRankBoost(1, lookahead=0, random_state=0).fit(data, y)
+    blind = RelationalPRankBoost(1, lookahead=0, language="paper", random_state=0)
+    with pytest.warns(UserWarning, match="found no rule"):
+        blind.fit(data, y)
     assert len(blind.rounds_) == 0
     np.testing.assert_array_equal(blind.predict(data), np.zeros(n))
 
 
 @every_model
-def test_it_learns(name: str, people) -> None:
-    data, y = people
-    model = clone(MODELS[name]).fit(data, y)
+def test_it_learns(name: str, fitted) -> None:
+    model = fitted(name)
     other, y_other = friends(seed=5, n=150)
     assert model.score(other, y_other) > 0.75
     assert roc_auc(y_other, model.decision_function(other)) > 0.75
@@ -115,16 +126,17 @@ def test_prankboost_keeps_its_weights_and_depths(weak: str, people) -> None:
             assert rounds.weights[y == 1].sum() == pytest.approx(1)
             assert rounds.weights[y == 0].sum() == pytest.approx((y == 0).sum() / (y == 1).sum())
             for a, b in zip(found.rules, found.rules[1:], strict=False):
-                assert b.body[: len(a.body)] == a.body
+                assert not Counter(t.predicate for t in a.body) - Counter(
+                    t.predicate for t in b.body
+                )
 
 
 # -- promises of an estimator ----------------------------------------------------------------------
 
 
 @every_model
-def test_scores_stages_explanations_and_sql_agree(name: str, people) -> None:
-    data, y = people
-    model = clone(MODELS[name]).fit(data, y)
+def test_scores_stages_explanations_and_sql_agree(name: str, people, fitted) -> None:
+    data, model = people[0], fitted(name)
     scores = model.decision_function(data)
     *_, last = model.staged_decision_function(data)
     np.testing.assert_allclose(last, scores, rtol=1e-12, atol=1e-12)
@@ -145,9 +157,8 @@ def test_scores_stages_explanations_and_sql_agree(name: str, people) -> None:
 
 
 @every_model
-def test_seeds_threads_copies_and_row_order(name: str, people) -> None:
-    data, y = people
-    model = clone(MODELS[name]).fit(data, y)
+def test_seeds_threads_copies_and_row_order(name: str, people, fitted) -> None:
+    (data, y), model = people, fitted(name)
     scores = model.decision_function(data)
     np.testing.assert_array_equal(
         clone(model).set_params(n_jobs=1).fit(data, y).decision_function(data), scores
@@ -176,9 +187,9 @@ def test_one_base_lies_between_the_estimator_and_all_rankers() -> None:
     assert parameters - set(RelationalRankBoost().get_params()) == {"weak", "switch_at"}
 
 
-def test_labels_of_all_types(people) -> None:
+def test_labels_of_all_types(people, fitted) -> None:
     data, y = people
-    expected = clone(MODELS["clause"]).fit(data, y).decision_function(data)
+    expected = fitted("clause").decision_function(data)
     for labels in (y.astype(bool), np.where(y == 1, "yes", "no"), 2 * y - 1):
         model = clone(MODELS["clause"]).fit(data, labels)
         np.testing.assert_array_equal(model.decision_function(data), expected)
@@ -207,10 +218,10 @@ def test_early_stopping_cuts_the_ensemble(people) -> None:
 
 
 def test_an_interruption_keeps_the_rounds_done_so_far(
-    people, monkeypatch: pytest.MonkeyPatch
+    people, fitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, y = people
-    whole = RelationalPRankBoost(6, random_state=0).fit(data, y)
+    whole = fitted("clause")
     calls, best = [], RelationalSource.best
 
     def interrupted(self, *arguments):
@@ -241,7 +252,9 @@ def test_limits_are_kept(people) -> None:
     assert all(v == Variable("A") for v in variables if isinstance(v, Variable))
     few = RelationalPRankBoost(4, max_evaluated=3, random_state=0).fit(data, y)
     assert (few.n_evaluated_ <= 3 * RelationalLimits().n_seeds).all()
-    quick = RelationalPRankBoost(4, max_seconds=1e-9, random_state=0).fit(data, y)
+    quick = RelationalPRankBoost(4, max_seconds=1e-9, random_state=0)
+    with pytest.warns(UserWarning, match="stopped after max_seconds"):
+        quick.fit(data, y)
     assert len(quick.rounds_) == 0
     slow = RelationalPRankBoost(2, max_seconds=60.0, random_state=0).fit(data, y)
     assert len(slow.rounds_) == 2
@@ -312,7 +325,7 @@ def test_bad_input_gets_clear_errors(people) -> None:
         model.fit(data, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="class"):
         model.fit(data, y, sample_weight=1.0 - y)
-    with pytest.raises(TypeError, match="scores a RelationalData"):
+    with pytest.raises(TypeError, match="takes a RelationalData"):
         model.fit(data, y).decision_function([1, 2])
     apart = RelationalData(
         {"p": pd.DataFrame({"x": [1, 2]})},
@@ -329,6 +342,7 @@ def test_bad_input_gets_clear_errors(people) -> None:
         ("weak", "stump"), ("switch_at", -1), ("n_estimators", 0), ("learning_rate", 0),
         ("max_length", 0), ("max_depth", -1), ("recall", 0), ("lookahead", -1),
         ("max_evaluated", 0), ("max_seconds", 0), ("early_stopping_rounds", 0),
+        ("seed_choice", "first"), ("n_seeds", 0), ("language", "prolog"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(parameter: str, value, people) -> None:

@@ -12,8 +12,8 @@ from naive_relational import Prover
 from relational_worlds import MODES, PREDICATES, VALUES, facts_drawn, friends, world
 
 from toprank import Mode, RelationalData
+from toprank.rules.relational.bottom import MAX_BINDINGS, BottomClause, Partial, Saturation
 from toprank.rules.relational.clause import CodedAtom, decode
-from toprank.rules.relational.search import MAX_BINDINGS, BottomClause, Partial, Saturation
 
 
 def bottom(data: RelationalData, row: int = 0, **limits) -> BottomClause:

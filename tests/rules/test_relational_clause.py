@@ -11,11 +11,7 @@ HEAD = Atom("advised_by", (A, B))
 
 
 def test_prints_as_a_person_would_write_it() -> None:
-    body = (
-        Atom("publication", (P, A)),
-        Atom("publication", (P, B)),
-        Atom("professor", (B,)),
-    )
+    body = (Atom("publication", (P, A)), Atom("publication", (P, B)), Atom("professor", (B,)))
     text = "advised_by(A,B) :- publication(P,A), publication(P,B), professor(B)"
     assert str(Clause(HEAD, body)) == text
     assert str(Clause(HEAD)) == "advised_by(A,B)."

@@ -61,7 +61,7 @@ def test_tables_of_all_libraries_give_the_same_facts(tmp_path: Path) -> None:
 def test_facts_are_distinct_and_codes_follow_sorted_values() -> None:
     data = build()
     assert facts(data) == {"friends": [[0, 1], [1, 2]], "smokes": [[1]]}
-    assert data.codes().tolist() == [[0], [1], [-1]]
+    assert data.codes().tolist() == [[0], [1], [-2]]
     assert data.background.code("person", "carl") == 2
     assert data.background.code("person", "nobody") == UNSEEN
     assert data.background.code("no such type", "x") == UNSEEN
@@ -177,7 +177,7 @@ def test_parts_share_the_background() -> None:
 def test_new_examples_on_the_same_background() -> None:
     data = build()
     new = data.with_examples(pd.DataFrame({"other": [1, 2], "person": ["carl", "nobody"]}))
-    assert new.codes().tolist() == [[2], [-1]]
+    assert new.codes().tolist() == [[2], [-2]]
     assert new.background is data.background
     with pytest.raises(ValueError, match="table of examples has no column 'person'"):
         data.with_examples(pd.DataFrame({"someone": ["ann"]}))
@@ -278,14 +278,11 @@ def test_value_types_that_do_not_join(places: list[str]) -> None:
 
 
 def test_numbers_and_text_of_one_type_compare_as_text() -> None:
-    tables = {
-        "p": pd.DataFrame({"id": [1, 2]}),
-        "q": pd.DataFrame({"id": ["2", "x"]}),
-    }
+    tables = {"p": pd.DataFrame({"id": [1, 2]}), "q": pd.DataFrame({"id": ["2", "x"]})}
     types = {"t": ["id"], "p": ["id"], "q": ["id"]}
     data = RelationalData(tables, pd.DataFrame({"id": [2, 3]}), target="t", types=types)
     assert facts(data) == {"p": [[0], [1]], "q": [[1], [2]]}
-    assert data.codes().tolist() == [[1], [-1]]
+    assert data.codes().tolist() == [[1], [-2]]
 
 
 def test_missing_cells_and_nan_are_no_constants() -> None:
@@ -331,7 +328,7 @@ def test_hostile_names_and_values_work_and_cannot_inject() -> None:
     types = {"order by": ["where"], **{name: ["where", "limit"] for name in HOSTILE}}
     modes = [Mode(name, ("+where", "#limit")) for name in HOSTILE]
     data = RelationalData(tables, examples, target="order by", types=types, modes=modes)
-    assert data.codes().tolist() == [[0], [-1]]
+    assert data.codes().tolist() == [[0], [-2]]
     assert {len(rows) for rows in facts(data).values()} == {2}
     inferred = RelationalData(tables, examples, target="order by")
     assert len(inferred.schema.modes) > len(HOSTILE)

@@ -16,14 +16,10 @@ from relational_worlds import friends
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
 from toprank.rules.relational.background import Queries, TimeUpError, connect
+from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.schema import Predicate, infer_modes
-from toprank.rules.relational.search import (
-    MAX_REPEATED,
-    RelationalLimits,
-    RelationalSource,
-    Saturation,
-)
+from toprank.rules.relational.search import RelationalLimits, RelationalSource
 from toprank.rules.weak_rankers import SearchPath
 
 SLOW = "SELECT count(*) AS n FROM range(1000000000) a, range(100000) b WHERE a.range % (b.range + 1) = 3"
@@ -112,7 +108,9 @@ def test_a_slow_query_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Queries, "fetch", slow)
     start = time.monotonic()
-    model = RelationalPRankBoost(3, max_seconds=0.2, random_state=0).fit(data, y)
+    model = RelationalPRankBoost(3, max_seconds=0.2, random_state=0)
+    with pytest.warns(UserWarning, match="stopped after max_seconds"):
+        model.fit(data, y)
     assert len(model.rounds_) == 0
     assert time.monotonic() - start < 20
 
@@ -219,9 +217,7 @@ def test_the_number_of_threads_is_restored() -> None:
         RelationalPRankBoost(2, n_jobs=0).fit(data, y)
 
 
-def test_rounds_with_a_byte_for_every_example_are_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rounds_with_a_byte_for_every_example_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     data, y = friends()
     alive = []
     best = RelationalSource.best

@@ -12,7 +12,6 @@ from scipy.optimize import minimize_scalar
 from toprank import PNormPush, RankBoost
 from toprank.binning import Bins
 from toprank.columns import Columns
-from toprank.rules.binned import BinnedColumns, BinnedRows
 from toprank.rules.boosters import (
     PRankBooster,
     RankBooster,
@@ -22,8 +21,14 @@ from toprank.rules.boosters import (
     exact_step,
     initial_weights,
 )
-from toprank.rules.clauses import ClauseSource, CurvePath
-from toprank.rules.weak_rankers import SearchPath, StumpSource
+from toprank.rules.weak_rankers import (
+    BinnedColumns,
+    BinnedRows,
+    ClauseSource,
+    CurvePath,
+    SearchPath,
+    StumpSource,
+)
 from toprank.stopping import EarlyStopping
 
 

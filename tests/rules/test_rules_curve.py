@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from naive_rules import curve_area
 
 from toprank.metrics import recall_precision_area
-from toprank.rules.clauses import SCORES, CurvePath
-from toprank.rules.weak_rankers import best_candidate
+from toprank.rules.weak_rankers import SCORES, CurvePath, best_candidate
 
 SHARE = st.floats(0, 1, allow_subnormal=False)  # of which the naive integral cannot be taken
 TOTAL = st.floats(1e-3, 1e3)

@@ -12,8 +12,8 @@ from toprank import GreedyPAUC, PAUCBoost
 from toprank.binning import Bins
 from toprank.columns import Columns
 from toprank.metrics import partial_auc
-from toprank.rules.binned import BinnedColumns
 from toprank.rules.partial_auc import SmoothPartialAUC, SplineBasis
+from toprank.rules.weak_rankers import BinnedColumns
 
 RANGES = [(0.0, 1.0), (0.0, 0.1), (0.05, 0.3), (0.3, 0.31), (0.2, 1.0)]
 
@@ -112,6 +112,25 @@ def test_the_range_is_what_is_optimised(rng, weak):
     assert at_narrow[0] > at_narrow[1]
     at_whole = [partial_auc(y, m.decision_function(X), fpr=(0, 1)) for m in (narrow, whole)]
     assert at_whole[1] >= at_whole[0] - 0.005
+
+
+@pytest.mark.parametrize("fpr", [(0, 0.02), (0, 0.1)])
+def test_rounds_are_kept_up_to_the_greatest_exact_partial_auc(rng, fpr):
+    n = 1_500
+    y = (rng.random(n) < 0.1).astype(int)
+    X = (rng.random((n, 8)) < 0.4 + 0.1 * y[:, None]).astype(float)
+    # one column covers nearly all positives and most negatives: with ties at one half it looks best alone
+    X[:, 0] = rng.random(n) < np.where(y == 1, 0.97, 0.6)
+    weight = rng.integers(1, 4, n)
+    model = PAUCBoost(fpr, 40, n_jobs=1).fit(X, y, sample_weight=weight)
+    staged = [
+        partial_auc(y, np.round(scores, 9), fpr=fpr, sample_weight=weight)
+        for scores in model.staged_decision_function(X)
+    ]
+    assert len(staged) > 5
+    assert int(np.argmax(staged)) == len(staged) - 1
+    assert staged[-1] > 1.5 * staged[0]
+    assert [kept.score for kept in model.rounds_] == pytest.approx(staged, abs=1e-12)
 
 
 def test_a_range_that_starts_late(rng):

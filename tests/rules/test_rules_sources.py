@@ -11,21 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_rules import best_stump_strength, curve_area, greedy_clause
 
-from toprank.binning import MISSING, OTHER, Bins
+from toprank.binning import Bins
 from toprank.columns import Columns
 from toprank.parallel import ThreadPool
 from toprank.rule import Literal, Rule
-from toprank.rules.binned import BinnedColumns, BinnedRows, boolean_columns
 from toprank.rules.boosters import initial_weights
-from toprank.rules.clauses import (
+from toprank.rules.weak_rankers import (
+    BinnedColumns,
+    BinnedRows,
     ClauseSource,
     SearchLimits,
+    StumpSource,
     TableRefiner,
+    boolean_columns,
     draw_seed,
     greedy_refine,
     simplified,
 )
-from toprank.rules.weak_rankers import StumpSource
 
 
 def mixed_table(rng, n=150):
@@ -64,80 +66,6 @@ NUMBER = np.array([False])
 
 
 # -- bins ------------------------------------------------------------------------------------------
-
-
-def test_few_values_are_all_kept_apart():
-    X = np.array([[3.0], [1.0], [2.0], [np.nan], [2.0]])
-    bins = Bins.of(X, NUMBER, y=np.array([1, 0, 1, 0, 0]))
-    assert bins.cuts[0].tolist() == [1.5, 2.5]
-    assert bins.codes(X)[0].tolist() == [2, 0, 1, MISSING, 1]
-
-
-def test_neighbouring_floats_are_kept_apart():
-    low = 1.0
-    high = np.nextafter(low, 2)
-    X = np.array([[low], [high]])
-    bins = Bins.of(X, NUMBER, y=np.array([0, 1]))
-    assert bins.codes(X)[0].tolist() == [0, 1]
-    huge = np.array([[-1.7e308], [1.7e308]])
-    bins = Bins.of(huge, NUMBER, y=np.array([0, 1]))
-    assert np.isfinite(bins.cuts[0]).all()
-    assert bins.codes(huge)[0].tolist() == [0, 1]
-
-
-def test_rare_positives_get_half_of_the_cut_points(rng):
-    y = np.zeros(50_000)
-    y[:100] = 1
-    X = rng.normal(size=(50_000, 1))
-    X[:100] += 6
-    bins = Bins.of(X, NUMBER, y=y, max_bins=64)
-    assert bins.n_cuts[0] == 63
-    assert (bins.cuts[0] > 4.5).sum() > 25
-
-
-@given(st.integers(0, 10**6), st.integers(2, 40))
-@settings(max_examples=30, deadline=None)
-def test_weights_place_cuts_like_copies_and_codes_like_searchsorted(seed, max_bins):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(80, 2)).round(1)
-    X[rng.random((80, 2)) < 0.1] = np.nan
-    y = np.r_[0, 1, rng.integers(0, 2, 78)]
-    weights = rng.integers(1, 4, 80)
-    numbers = np.zeros(2, dtype=bool)
-    weighted = Bins.of(X, numbers, weights.astype(float), y=y, max_bins=max_bins)
-    copies = np.repeat(np.arange(80), weights)
-    copied = Bins.of(X[copies], numbers, y=y[copies], max_bins=max_bins)
-    codes = weighted.codes(X, n_jobs=2)
-    for j in range(2):
-        assert np.array_equal(weighted.cuts[j], copied.cuts[j])
-        assert len(weighted.cuts[j]) < max_bins
-        present = ~np.isnan(X[:, j])
-        expected = np.searchsorted(weighted.cuts[j], X[present, j])
-        assert np.array_equal(codes[j, present], expected)
-        assert (codes[j, ~present] == MISSING).all()
-
-
-def test_many_rows_are_sampled_and_still_split_alike(rng):
-    y = (rng.random(300_000) < 0.01).astype(float)
-    X = rng.normal(size=(300_000, 1))
-    cuts = [Bins.of(X, NUMBER, y=y, random_state=seed).cuts[0] for seed in (0, 1)]
-    assert len(cuts[0]) == len(cuts[1]) == 254
-    assert np.abs(cuts[0] - cuts[1])[20:-20].max() < 0.1
-
-
-def test_rare_and_unseen_categories_share_a_bin():
-    values = [f"v{k:03d}" for k in range(300)]
-    frame = pd.DataFrame({"place": values + values[:100] * 3})
-    y = np.arange(len(frame)) % 2
-    columns = Columns.of(frame)
-    X = columns.matrix(frame, unseen=-1.0)
-    bins = Bins.of(X, columns.is_category, y=y)
-    codes = bins.codes(X)[0]
-    assert len(bins.cuts[0]) == OTHER
-    assert (codes[:100] < OTHER).all()
-    assert (codes == OTHER).sum() == 300 - OTHER
-    new = columns.matrix(pd.DataFrame({"place": ["nowhere", None, "v001"]}), unseen=-1.0)
-    assert bins.codes(new)[0].tolist() == [OTHER, MISSING, 1]
 
 
 @pytest.mark.parametrize("field", ["cuts", "is_category", "has_missing", "is_boolean"])

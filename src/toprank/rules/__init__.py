@@ -1,10 +1,10 @@
 """Boosted rules: weak rankers found on tables or relational data, and the boosters that add them up."""
 
 from toprank.rule import Literal, Rule
+from toprank.rules.boosters import KeptRound
 from toprank.rules.estimators import PNormPush, PRankBoost, RankBoost
-from toprank.rules.greedy_pauc import GreedyPAUC
-from toprank.rules.partial_auc import PAUCBoost
-from toprank.rules.scoring import KeptRound
+from toprank.rules.partial_auc import GreedyPAUC, PAUCBoost
+from toprank.rules.scorecard import RuleScorecard
 
 __all__ = [
     "GreedyPAUC",
@@ -15,4 +15,5 @@ __all__ = [
     "PRankBoost",
     "RankBoost",
     "Rule",
+    "RuleScorecard",
 ]

@@ -167,3 +167,18 @@ def add_tables(codes, tables, scores, first, last):
         table, code = tables[j], codes[j]
         for i in range(first, last):
             scores[i] += table[code[i]]
+
+
+@njit(cache=True, nogil=True)
+def histograms_of_many(codes, rows, values, sums):
+    """Add the rows of `values` (one for each row of the table) that `rows` names to the sums by bin.
+
+    `sums` has the shape (n_columns, 256, n_values).
+    """
+    for j in range(len(codes)):
+        code, own = codes[j], sums[j]
+        for k in range(len(rows)):
+            i = rows[k]
+            bins = own[code[i]]
+            for v in range(values.shape[1]):
+                bins[v] += values[i, v]

@@ -10,6 +10,7 @@ and negatives carry weights v1 and v0 of fixed totals; with h the weak ranker an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -18,29 +19,44 @@ from scipy.optimize import brentq
 
 from toprank.base import TrainingData
 from toprank.rules._kernels import count_depths, update_weights
-from toprank.rules.clauses import CurvePath
-from toprank.rules.scoring import KeptRound
-from toprank.rules.weak_rankers import SearchPath, WeakRankerSource, total_weights
+from toprank.rules.weak_rankers import CurvePath, SearchPath, WeakRankerSource, total_weights
 from toprank.stopping import EarlyStopping
 from toprank.validation import Interval, StrOptions
 
-__all__ = [
-    "STEPS",
-    "VARIANTS",
-    "VARIANT_CONSTRAINTS",
-    "Booster",
-    "PRankBooster",
-    "RankBooster",
-    "bound_step",
-    "contributions",
-    "exact_path_step",
-    "exact_step",
-    "initial_weights",
-    "waits_for_stall",
-]
-
 CLIP = 1e-6  # shares and correlations nearer than this to their ends would make steps infinite
 STALL_ROUNDS = 10  # rounds without a better validation metric after which mix4 switches
+
+
+@dataclass(frozen=True)
+class KeptRound:
+    """One fitted round: what is needed to score rows and to show the rules.
+
+    Attributes
+    ----------
+    rules : tuple of Rule
+        Nested, from the most general to the most specific.
+    levels : float ndarray
+        The weak ranker's value of rows whose most specific rule is each of them.
+    step : float
+        What the ensemble multiplies it by.
+    score : float
+        r, the quality that the search reached.
+    n_evaluated : int
+        Rules scored to find it.
+    positives, negatives : float ndarray
+        Weight of the training rows that each rule covers.
+    log_loss : float
+        Logarithm of the training loss after the round.
+    """
+
+    rules: tuple[Any, ...]
+    levels: np.ndarray
+    step: float
+    score: float
+    n_evaluated: int
+    positives: np.ndarray
+    negatives: np.ndarray
+    log_loss: float = float("nan")
 
 
 def contributions(depth: np.ndarray, levels: np.ndarray, step: float) -> np.ndarray:
@@ -195,7 +211,6 @@ VARIANT_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def waits_for_stall(estimator: Any) -> bool:
-    """Return whether an estimator switches when the validation metric stalls."""
     return estimator.weak == "mix4" and estimator.switch_at == "stall"
 
 

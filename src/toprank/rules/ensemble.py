@@ -1,11 +1,11 @@
-"""BoostedRules: the base of all estimators that add up rules, one weak ranker a round."""
+"""BoostedRules: the base of all estimators that add up rules, and how fitted rules score rows."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,25 +15,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import BaseRanker, TrainingData
-from toprank.binning import Bins
+from toprank.binning import N_BINS, Bins
 from toprank.columns import as_frame, is_table
 from toprank.docstrings import fill_docstring
 from toprank.parallel import ThreadPool, thread_count
-from toprank.rules.binned import BinnedColumns, BinnedRows, boolean_columns
-from toprank.rules.boosters import Booster, contributions
-from toprank.rules.scoring import (
-    KeptRound,
-    PathLookup,
-    rules_table,
-    score_expression,
-    select_score,
-)
+from toprank.rule import Literal, quote_identifier, sql_value
+from toprank.rules._kernels import add_tables, walk_paths
+from toprank.rules.boosters import Booster, KeptRound, contributions
+from toprank.rules.weak_rankers import BinnedColumns, BinnedRows, boolean_columns
 from toprank.stopping import EarlyStopping, ValidationMetric, hold_out, run_rounds
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval
 
-__all__ = ["BoostedRules", "Depths"]
-
 ROWS_FOR_THREADS = 50_000
+CHUNK_ROWS = 8_192
 
 #: from a round to how many of its nested rules cover each row of some data
 Depths = Callable[[KeptRound], np.ndarray]
@@ -127,7 +121,6 @@ class BoostedRules(BaseRanker):
             )
 
     def _holds_out(self) -> bool:
-        """Return whether rows are held out for validation."""
         return self.early_stopping_rounds is not None
 
     def _split(self, data: TrainingData, seed: int) -> tuple[TrainingData, TrainingData | None]:
@@ -197,7 +190,6 @@ class BoostedRules(BaseRanker):
         yield depth
 
     def _sum(self, depth: Depths, n_rows: int) -> np.ndarray:
-        """Sum what all rounds add to each row."""
         scores = np.zeros(n_rows)
         for kept in self.rounds_:
             scores += _values(kept, depth)
@@ -249,7 +241,9 @@ class BoostedRules(BaseRanker):
         order = np.lexsort((table["round"], -table["adds"].abs(), table["row"]))
         return table.iloc[order].reset_index(drop=True)
 
-    def to_sql(self, table: str = "rows", *, score: str = "score") -> str:
+    def to_sql(
+        self, table: str = "rows", *, score: str = "score", dialect: str | None = None
+    ) -> str:
         """Write SQL that scores a table in a database.
 
         Parameters
@@ -259,6 +253,10 @@ class BoostedRules(BaseRanker):
             was an array) and NULL where a cell is missing.
         score : str, default="score"
             Name of the column that holds the score.
+        dialect : str, optional
+            The database that will read it: bigquery, clickhouse, databricks, duckdb, mysql, postgres,
+            redshift, snowflake, sqlite or trino. By default only what all of them read alike is
+            written, names in double quotes, and text with a backslash is refused.
 
         Returns
         -------
@@ -267,17 +265,33 @@ class BoostedRules(BaseRanker):
             rounding of sums. Only CASE, comparisons and sums are used.
         """
         check_is_fitted(self)
-        return select_score(score_expression(self.rounds_, self.offset_), table, score)
+        names = quote_identifier(table, dialect), quote_identifier(score, dialect)
+        return select_score(self.rounds_, self.offset_, *names, lambda r: r.sql(dialect=dialect))
 
     @property
     def rules_(self) -> pd.DataFrame:
-        """The rules of the ensemble, one line each (`toprank.rules.scoring.rules_table`)."""
+        """The rules, one line each.
+
+        Columns: round (from 1), rule, level (the weak ranker's value), adds (what the rule adds to the
+        score of rows it is the most specific rule of), positives and negatives (training weight that it
+        covers), precision, r (of the round), n_evaluated (of the round).
+        """
         check_is_fitted(self)
-        return rules_table(self.rounds_)
+        lines = [
+            (t, str(rule), level, kept.step * level, p, n, kept.score, kept.n_evaluated)
+            for t, kept in enumerate(self.rounds_, start=1)
+            for rule, level, p, n in zip(
+                kept.rules, kept.levels, kept.positives, kept.negatives, strict=True
+            )
+        ]
+        columns = ["round", "rule", "level", "adds", "positives", "negatives", "r", "n_evaluated"]
+        table = pd.DataFrame(lines, columns=columns)
+        covered = table["positives"] + table["negatives"]
+        table.insert(6, "precision", (table["positives"] / covered).where(covered > 0))
+        return table
 
 
 def _values(kept: KeptRound, depth: Depths) -> np.ndarray:
-    """Return what a round adds to each row."""
     return contributions(depth(kept), kept.levels, kept.step)
 
 
@@ -288,3 +302,121 @@ def _fired(t: int, kept: KeptRound, depth: np.ndarray) -> pd.DataFrame:
     texts = np.array([str(rule) for rule in kept.rules], dtype=object)
     adds = kept.step * kept.levels
     return pd.DataFrame({"row": rows, "round": t, "rule": texts[last], "adds": adds[last]})
+
+
+# -- fitted rounds over binned rows, as a table and as SQL ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PathLookup:
+    """Rounds as arrays over binned rows.
+
+    Attributes
+    ----------
+    used : int ndarray
+        The columns that the rules look at, ascending; the rows of binned data are in this order.
+    columns, members, values : ndarray
+        Of each literal its column (a position in `used`), the bins in which it holds, and the score of
+        a row that passes it and fails the next. The literals of round t are `starts[t]` to before
+        `starts[t + 1]`.
+    starts : int ndarray
+    """
+
+    used: np.ndarray
+    columns: np.ndarray
+    members: np.ndarray
+    values: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, bins: BinnedColumns, rounds: Sequence[KeptRound]) -> PathLookup:
+        """Write the rounds as one list of literals.
+
+        Each rule of a path adds literals to the one before it; a row that passes all of them gets the
+        rule's value, a row that passes a part of them the value of the rule before.
+        """
+        literals: list[tuple[int, np.ndarray]] = []
+        values: list[float] = []
+        starts = [0]
+        for kept in rounds:
+            seen: set[Literal] = set()
+            value = 0.0
+            for rule, level in zip(kept.rules, kept.levels, strict=True):
+                added = [literal for literal in rule.literals if literal not in seen]
+                seen.update(added)
+                literals += [bins.members(literal) for literal in added]
+                values += [value] * len(added)
+                value = kept.step * float(level)
+                values[-1] = value
+            starts.append(len(literals))
+        columns = np.array([column for column, _ in literals], dtype=np.int64)
+        used, positions = np.unique(columns, return_inverse=True)
+        members = np.array([member for _, member in literals], dtype=np.uint8)
+        return cls(
+            used,
+            positions.astype(np.int64),
+            members.reshape(len(literals), N_BINS),
+            np.array(values, dtype=np.float64),
+            np.array(starts, dtype=np.int64),
+        )
+
+    def scores(self, codes: np.ndarray, pool: ThreadPool) -> np.ndarray:
+        """Score binned rows; rounds that look at one column are added up beforehand, by bin."""
+        scores = np.zeros(codes.shape[1])
+        starts, stops = self.starts[:-1], self.starts[1:]
+        several = np.ones(len(starts), dtype=bool)
+        tables = np.zeros((len(self.used), N_BINS))
+        every_bin = np.tile(np.arange(N_BINS, dtype=np.uint8), (len(self.used), 1))
+        for t, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            column = self.columns[start]
+            if (self.columns[start:stop] == column).all():
+                tables[column] += self.round_scores(every_bin, t)
+                several[t] = False
+        paths = (self.columns, self.members, self.values, starts[several], stops[several])
+
+        def fill(first: int) -> None:
+            last = min(first + CHUNK_ROWS, len(scores))
+            add_tables(codes, tables, scores, first, last)
+            walk_paths(codes, *paths, scores, first, last)
+
+        pool.map(fill, range(0, len(scores), CHUNK_ROWS))
+        return scores
+
+    def round_scores(self, codes: np.ndarray, t: int) -> np.ndarray:
+        """Return what round t adds to binned rows."""
+        scores = np.zeros(codes.shape[1])
+        paths = (self.columns, self.members, self.values, self.starts[[t]], self.starts[[t + 1]])
+        walk_paths(codes, *paths, scores, 0, len(scores))
+        return scores
+
+
+def select_score(
+    rounds: Sequence[KeptRound],
+    offset: float,
+    table: str,
+    score: str,
+    condition: Callable[[Any], str],
+) -> str:
+    """Write a query that gives every row of a table with its score; both names are quoted already.
+
+    The score is a sum of CASE expressions, one for each distinct weak ranker, in which the most
+    specific rule that holds decides; `condition` writes a rule.
+    """
+    terms: dict[tuple[Any, ...], np.ndarray] = {}
+    for kept in rounds:
+        terms[kept.rules] = terms.get(kept.rules, 0.0) + kept.step * kept.levels
+    cases = []
+    for rules, values in terms.items():
+        pairs = zip(reversed(rules), reversed(values.tolist()), strict=True)
+        branches = " ".join(f"WHEN {condition(r)} THEN {sql_value(v)}" for r, v in pairs)
+        cases.append(f"CASE {branches} ELSE 0e0 END")
+    expression = _balanced_sum([*cases, sql_value(float(-offset))])
+    return f"SELECT *,\n  {expression} AS {score}\nFROM {table}"
+
+
+def _balanced_sum(terms: list[str]) -> str:
+    """Write a sum whose parentheses nest to a depth of log2: databases limit how deep they may."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return f"({_balanced_sum(terms[:half])}\n  + {_balanced_sum(terms[half:])})"

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from toprank.base import TrainingData
 from toprank.docstrings import fill_docstring
-from toprank.rules.binned import BinnedRows
 from toprank.rules.boosters import (
     STEPS,
     VARIANT_CONSTRAINTS,
@@ -15,9 +14,14 @@ from toprank.rules.boosters import (
     RankBooster,
     waits_for_stall,
 )
-from toprank.rules.clauses import ClauseSource, SearchLimits
 from toprank.rules.ensemble import BoostedRules
-from toprank.rules.weak_rankers import StumpSource, WeakRankerSource
+from toprank.rules.weak_rankers import (
+    BinnedRows,
+    ClauseSource,
+    SearchLimits,
+    StumpSource,
+    WeakRankerSource,
+)
 from toprank.validation import Interval, StrOptions
 
 __all__ = ["PNormPush", "PRankBoost", "RankBoost"]
@@ -40,8 +44,9 @@ class RankBoost(BoostedRules):
         compares PRankBoost with.
     step : {"exact", "bound"}, default="exact"
         Length of a step: the minimum of the loss, or of Freund's bound on it.
-    learning_rate : float, default=1.0
-        Share of each step that is taken.
+    learning_rate : float, default=0.5
+        Share of each step that is taken; 1 is the published algorithm. Where rows are many, 1 or more
+        rounds may be better.
     max_length : int, default=4
         Maximum number of literals added to a clause.
     %(clause_limits)s
@@ -93,7 +98,7 @@ class RankBoost(BoostedRules):
         *,
         weak: str = "stump",
         step: str = "exact",
-        learning_rate: float = 1.0,
+        learning_rate: float = 0.5,
         max_length: int = 4,
         max_evaluated: int | None = None,
         max_seconds: float | None = None,
@@ -196,7 +201,7 @@ class PNormPush(RankBoost):
         *,
         weak: str = "stump",
         step: str = "exact",
-        learning_rate: float = 1.0,
+        learning_rate: float = 0.5,
         max_length: int = 4,
         max_evaluated: int | None = None,
         max_seconds: float | None = None,
@@ -265,7 +270,7 @@ class PRankBoost(BoostedRules):
         `prankboost` for where it helps).
     learning_rate : float, default=1.0
         Share of each step that is taken.
-    max_length : int, default=6
+    max_length : int, default=3
         Maximum number of literals added to a clause.
     %(clause_limits)s
     %(max_bins)s
@@ -313,7 +318,7 @@ class PRankBoost(BoostedRules):
         switch_at: int | str | None = None,
         step: str = "area",
         learning_rate: float = 1.0,
-        max_length: int = 6,
+        max_length: int = 3,
         max_evaluated: int | None = None,
         max_seconds: float | None = None,
         max_bins: int = 255,

@@ -15,12 +15,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from toprank import tables
@@ -29,23 +30,12 @@ from toprank.parallel import thread_count
 from toprank.rule import Scalar, quote_identifier, sql_value
 
 if TYPE_CHECKING:
+    from toprank.rules.relational.clause import CodedAggregate
     from toprank.rules.relational.schema import Predicate
 
-__all__ = [
-    "UNSEEN",
-    "Background",
-    "Queries",
-    "TableSource",
-    "TimeUpError",
-    "as_arrow",
-    "common_sql_type",
-    "connect",
-    "describe",
-    "one_line_errors",
-    "value_type",
-]
 
 UNSEEN = 2**31 - 2  # the code of constants that no fact holds: it joins with nothing
+MEMORY_SHARE = 0.5  # of the machine's memory, for DuckDB
 INTERRUPT_SECONDS = 0.05  # between attempts to stop a query: one not yet begun ignores them
 
 
@@ -80,7 +70,6 @@ class TableSource:
 
     @classmethod
     def of_arrow(cls, table: pa.Table) -> TableSource:
-        """Take an Arrow table."""
         return cls(f"memory_{uuid.uuid4().hex}", table)
 
     @classmethod
@@ -130,15 +119,25 @@ def as_arrow(table: Any, what: str) -> pa.Table:
         )
     if "" in names:
         raise ValueError(f"{what} has a column without a name; give it one")
-    return converted
+    # a column without any value says nothing about its type
+    fields = [
+        pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in converted.schema
+    ]
+    return converted.cast(pa.schema(fields))
 
 
 # -- connections -----------------------------------------------------------------------------------
 
 
 def connect() -> Any:
-    """Open an in-memory DuckDB; what does not fit in memory spills to a folder of temporary files."""
+    """Open an in-memory DuckDB that takes at most half of the machine's memory.
+
+    What does not fit spills to a folder of temporary files.
+    """
     connection = tables.connect()
+    with suppress(AttributeError, ValueError, OSError):  # where the system does not say
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        connection.execute(f"SET memory_limit = '{int(total * MEMORY_SHARE / 2**20)}MiB'")
     spill = os.path.join(tempfile.gettempdir(), f"toprank-{uuid.uuid4().hex}")
     connection.execute(f"SET temp_directory = {sql_value(spill)}")
     connection.execute("SET preserve_insertion_order = false")
@@ -178,6 +177,7 @@ _SQL_TYPES = {
     "timestamp": ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
     "timestamp with time zone": ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"),
 }  # fmt: skip
+_AGGREGATE_SQL = {"min": "min", "max": "max", "sum": "sum", "mean": "avg"}
 _COMPARED_AS = {"integer": "BIGINT", "float": "DOUBLE", "boolean": "BOOLEAN"}  # all others as text
 
 
@@ -228,6 +228,10 @@ class ArgumentType:
     sql_type: str  # in which values are compared
     columns: tuple[tuple[str, str], ...]  # as "table.column", with their SQL types
 
+    @property
+    def is_number(self) -> bool:
+        return self.sql_type in {"BIGINT", "DOUBLE"}
+
 
 class Background:
     """The facts of some predicates, read from their sources and encoded when they are first asked for."""
@@ -243,6 +247,9 @@ class Background:
         self._rows: dict[int, np.ndarray] = {}
         self._indexes: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self._projections: dict[tuple[int, tuple[int, ...]], str] = {}
+        self._numbers: dict[str, np.ndarray | None] = {}
+        self._aggregates: dict[CodedAggregate, str] = {}
+        self._answers: dict[str, list[tuple[Any, ...]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Background, (self.sources, self.predicates)
@@ -363,11 +370,22 @@ class Background:
         """Return whether no two facts of a predicate agree in these columns."""
         return self.projection(j, columns) == f"fact_{j}"
 
+    def answer(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the facts; it is asked once."""
+        if query not in self._answers:
+            self._answers[query] = self.cursor().execute(query).fetchall()
+        return self._answers[query]
+
     # -- constants --------------------------------------------------------------------------------
 
     def encode(self, table: pa.Table, types: Sequence[str]) -> np.ndarray:
-        """Return the codes of the columns of a table; -1 where no fact has the value."""
+        """Return the codes of the columns of a table.
+
+        -1 stands for a missing value; values that no fact has get -2, -3, ..., equal ones of one type
+        the same.
+        """
         codes = np.full((table.num_rows, len(types)), -1, dtype=np.int32)
+        unseen: dict[str, list[pd.DataFrame]] = {}
         numbered = table.rename_columns([f"a{k}" for k in range(len(types))])
         numbered = numbered.append_column("row", pa.array(np.arange(table.num_rows)))
         cursor = self.cursor()
@@ -377,16 +395,81 @@ class Background:
             given = (f"examples.{column}", sql_types[f"a{k}"])
             known = self._types.get(name)
             common = common_sql_type(name, [*(known.columns if known else ()), given])
-            if known is None:
-                continue
-            value = "d.value" if common == known.sql_type else f"CAST(d.value AS {common})"
+            cell = _cell(f"a{k}", common, table="s")
+            join, code = "", "NULL"
+            if known is not None:
+                value = "d.value" if common == known.sql_type else f"CAST(d.value AS {common})"
+                join, code = f"LEFT JOIN {known.table} AS d ON {value} = {cell}", "d.code"
             found = cursor.execute(
-                f"SELECT s.row AS row, d.code AS code FROM {scan} AS s "
-                f"JOIN {known.table} AS d ON {value} = {_cell(f'a{k}', common, table='s')}"
-            ).fetchnumpy()
-            codes[found["row"], k] = found["code"]
+                f"SELECT s.row AS row, CAST({code} AS INTEGER) AS code, "
+                f"CASE WHEN {code} IS NULL THEN CAST({cell} AS VARCHAR) END AS value "
+                f"FROM {scan} AS s {join}"
+            ).df()
+            joined = found[found["code"].notna()]
+            codes[joined["row"], k] = joined["code"]
+            others = found.loc[found["value"].notna(), ["row", "value"]]
+            unseen.setdefault(name, []).append(others.assign(column=k))
         cursor.unregister(scan)
+        for parts in unseen.values():
+            rows = pd.concat(parts)
+            codes[rows["row"], rows["column"]] = -2 - pd.factorize(rows["value"], sort=True)[0]
         return codes
+
+    def numbers(self, name: str) -> np.ndarray | None:
+        """Return the values of a type by code, ascending, as floats; None if they are no numbers."""
+        if name not in self._numbers:
+            cursor, known = self.cursor(), self._types.get(name)
+            values = None
+            if known is not None and known.is_number:
+                query = f"SELECT value FROM {known.table} ORDER BY code"
+                values = cursor.execute(query).fetchnumpy()["value"].astype(np.float64)
+            self._numbers[name] = values
+        return self._numbers[name]
+
+    def aggregate_table(self, pattern: CodedAggregate) -> str:
+        """Return the table of an aggregate, in which every constant is -1; it is made once.
+
+        Columns b0, b1, ... hold the variables that the aggregate shares with its clause (in the order
+        of `pattern.variables`), k0, k1, ... the constants, n the value.
+        """
+        if pattern not in self._aggregates:
+            cursor = self.cursor()
+            table = f"aggregate_{len(self._aggregates)}"
+            cells: dict[int, list[str]] = {}
+            constants: list[str] = []
+            tables = []
+            for k, atom in enumerate(pattern.atoms):
+                tables.append(f"fact_{atom.predicate} AS t{k}")
+                for p, term in enumerate(atom.terms):
+                    (constants if term < 0 else cells.setdefault(term, [])).append(f"t{k}.c{p}")
+            shared = pattern.variables
+            grouped = [f"{cells[v][0]} AS b{k}" for k, v in enumerate(shared)]
+            grouped += [f"{cell} AS k{k}" for k, cell in enumerate(constants)]
+            local = [v for v in cells if v not in shared]
+            rows = [*grouped, *(f"{cells[v][0]} AS v{v}" for v in local)]
+            tests = [f"{other} = {first}" for first, *others in cells.values() for other in others]
+            tests += [f"{cells[v][0]} IS NOT NULL" for v in shared]
+            tests += [f"{cell} IS NOT NULL" for cell in constants]
+            query = f"SELECT DISTINCT {', '.join(rows)} FROM {', '.join(tables)}"
+            source = f"({query} WHERE {' AND '.join(tests)})"
+            value = "count(*)"
+            if pattern.function != "count":
+                of_type = self._type_of(pattern, pattern.variable)
+                source += f" JOIN {of_type.table} AS d ON d.code = v{pattern.variable}"
+                number = "d.value" if of_type.is_number else "NULL"
+                value = f"{_AGGREGATE_SQL[pattern.function]}(CAST({number} AS DOUBLE))"
+            names = [cell.split(" AS ")[1] for cell in grouped]
+            listed = ", ".join(names)
+            cursor.execute(
+                f"CREATE TABLE {table} AS SELECT {listed}, CAST({value} AS DOUBLE) AS n "
+                f"FROM {source} GROUP BY {listed}"
+            )
+            self._aggregates[pattern] = table
+        return self._aggregates[pattern]
+
+    def _type_of(self, aggregate: CodedAggregate, variable: int) -> ArgumentType:
+        atom = next(atom for atom in aggregate.atoms if variable in atom.terms)
+        return self._types[self.predicates[atom.predicate].types[atom.terms.index(variable)]]
 
     def text_types(self, table: pa.Table, types: Sequence[str]) -> tuple[str, ...]:
         """Return the types that compare as text although some columns, or examples, hold numbers."""
@@ -415,7 +498,6 @@ class Background:
         return self._codes[key]
 
     def value(self, name: str, code: int) -> Scalar:
-        """Return the constant of a type that has this code."""
         if (name, code) not in self._values:
             cursor = self.cursor()
             query = f"SELECT value FROM {self._types[name].table} WHERE code = {int(code)}"
@@ -424,11 +506,14 @@ class Background:
 
 
 def _cell(column: str, sql_type: str, *, table: str | None = None) -> str:
-    """Return SQL of a cell in the SQL type in which its argument type is compared; NaN becomes NULL."""
+    """Return SQL of a cell in the SQL type in which its argument type is compared.
+
+    NaN and the infinities are no values: they become NULL.
+    """
     cell = quote_identifier(column) if table is None else f"{table}.{quote_identifier(column)}"
     if sql_type == "DOUBLE":
         number = f"CAST({cell} AS DOUBLE)"
-        return f"CASE WHEN isnan({number}) THEN NULL ELSE {number} END"
+        return f"CASE WHEN isfinite({number}) THEN {number} END"
     return f"CAST({cell} AS {sql_type})"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from toprank.columns import is_table
 from toprank.rule import quote_identifier, sql_value
 from toprank.rules.relational.background import (
     Background,
@@ -22,10 +23,16 @@ from toprank.rules.relational.background import (
     one_line_errors,
 )
 from toprank.rules.relational.clause import where_sql
-from toprank.rules.relational.schema import Mode, Schema, complete_schema, read_schema
+from toprank.rules.relational.schema import (
+    Mode,
+    Schema,
+    check_reachable,
+    complete_schema,
+    read_schema,
+)
 from toprank.tables import known_columns
 
-__all__ = ["RelationalData"]
+__all__ = ["RelationalData", "check_examples", "without_background"]
 
 TableColumn = tuple[str, str]  # a table and a column
 
@@ -62,6 +69,8 @@ class RelationalData:
         Labels that came with the examples (`from_folder`, `from_dataset`).
     extra : DataFrame
         Columns that came with the examples and are not arguments, such as folds.
+    notes : tuple of str
+        What looks odd in the types that were inferred, if anything.
 
     Examples
     --------
@@ -85,6 +94,7 @@ class RelationalData:
     schema: Schema
     labels: np.ndarray | None
     extra: pd.DataFrame
+    notes: tuple[str, ...]
     background: Background
     _examples: pa.Table
 
@@ -102,7 +112,7 @@ class RelationalData:
             raise ValueError("no background tables were given: there is nothing to learn from")
         sources = {str(n): TableSource.of(table, f"table {n!r}") for n, table in tables.items()}
         rows = as_arrow(examples, "examples")
-        self.schema = complete_schema(
+        self.schema, self.notes = complete_schema(
             sources, rows, target, arguments or {}, types or {}, modes or ()
         )
         self.background = Background(sources, self.schema.predicates)
@@ -302,10 +312,29 @@ class RelationalData:
     # -- for the learner --------------------------------------------------------------------------
 
     def codes(self) -> np.ndarray:
-        """Return the codes of the examples' arguments, by example; -1 for values that no fact has."""
+        """Return the codes of the examples' arguments, by example.
+
+        They are below 0 for values that no fact has (-1 for missing ones).
+        """
         if self._codes is None:
             self._codes = self.background.encode(self._examples, self.schema.target.types)
         return self._codes
+
+    def values(self, row: int) -> list[Any]:
+        """Return the arguments of one example."""
+        return [column[row].as_py() for column in self._examples.columns]
+
+    def numbers(self) -> dict[int, np.ndarray]:
+        """Return the values of those arguments of the examples that are numbers and join no facts."""
+        known = {t for predicate in self.schema.predicates for t in predicate.types}
+        found = {}
+        for k, name in enumerate(self.schema.target.types):
+            column = self._examples.column(k)
+            kind = column.type
+            if name not in known and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+                found[k] = np.where(np.isfinite(values), values, np.nan)
+        return found
 
     def text_types(self) -> tuple[str, ...]:
         """Return the types that hold text in some columns and numbers in others, and compare as text."""
@@ -316,6 +345,35 @@ class RelationalData:
             f"RelationalData({self.schema.target.name!r}, examples={len(self)}, "
             f"predicates={len(self.schema.predicates)})"
         )
+
+
+def check_examples(owner: Any, X: Any, *, training: bool) -> RelationalData:
+    """Return X as examples for an estimator; in training, let it keep their schema and background.
+
+    A table of examples takes the background of training.
+    """
+    name = type(owner).__name__
+    if is_table(X) and not training:
+        if not hasattr(owner, "_background_data"):
+            raise ValueError(
+                f"this {name} was loaded without its background; give it a RelationalData "
+                "(`data.with_examples(table)`)"
+            )
+        X = owner._background_data.with_examples(X)
+    if not isinstance(X, RelationalData):
+        use = "learns from a RelationalData" if training else "takes a RelationalData or a table"
+        raise TypeError(f"{name} {use} of examples; got {type(X).__name__}")
+    if not training:
+        return X.with_schema(owner.schema_)
+    check_reachable(X.schema)
+    owner.schema_, owner._background_data = X.schema, X
+    owner.n_features_in_ = X.schema.target.arity
+    return X
+
+
+def without_background(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an estimator without the background, which only serves tables of examples."""
+    return {name: value for name, value in state.items() if name != "_background_data"}
 
 
 def _check_tables(wanted: Schema, present: Schema) -> None:

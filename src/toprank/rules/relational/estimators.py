@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import TrainingData
-from toprank.columns import is_table
 from toprank.docstrings import fill_docstring
+from toprank.rule import quote_identifier
 from toprank.rules.boosters import (
     STEPS,
     VARIANT_CONSTRAINTS,
     Booster,
+    KeptRound,
     PRankBooster,
     RankBooster,
     waits_for_stall,
 )
-from toprank.rules.ensemble import BoostedRules, Depths
+from toprank.rules.ensemble import BoostedRules, Depths, select_score
 from toprank.rules.relational.clause import Clause, encode
 from toprank.rules.relational.coverage import Coverage
-from toprank.rules.relational.data import RelationalData
-from toprank.rules.relational.schema import Schema, check_reachable
-from toprank.rules.relational.search import RelationalLimits, RelationalSource
-from toprank.rules.scoring import KeptRound, score_expression, select_score
+from toprank.rules.relational.data import RelationalData, check_examples, without_background
+from toprank.rules.relational.schema import Schema
+from toprank.rules.relational.search import (
+    SEED_CHOICES,
+    Diagnosis,
+    RelationalLimits,
+    RelationalSource,
+    extensions,
+)
 from toprank.validation import Interval, StrOptions
 
 __all__ = ["RelationalPRankBoost", "RelationalRankBoost"]
@@ -43,7 +50,7 @@ class RelationalPRankBoost(BoostedRules):
     PRankBoost [1]_ on first-order clauses. Each round draws a positive example in proportion to its
     weight now, gathers the facts around it (its bottom clause), and refines the most general clause
     greedily with literals that are true of it; literals may introduce new variables. All literals of a
-    step are scored by few queries in DuckDB.
+    step are scored by few queries in DuckDB. `as_published` gives the method as the paper has it.
 
     Parameters
     ----------
@@ -52,7 +59,6 @@ class RelationalPRankBoost(BoostedRules):
     weak, switch_at, step, learning_rate
         As in :class:`PRankBoost`; rows are examples here.
     %(relational_search)s
-    %(clause_limits)s
     %(rule_validation)s
     eval_metric : str or callable, default="recall_precision_area"
         A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
@@ -92,12 +98,16 @@ class RelationalPRankBoost(BoostedRules):
 
     schema_: Schema
     _background_data: RelationalData
+    _published_step = "area"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedRules._parameter_constraints,
         **VARIANT_CONSTRAINTS,
         "max_depth": [Interval(Integral, 0, None, closed="left")],
         "recall": [Interval(Integral, 1, None, closed="left")],
         "lookahead": [Interval(Integral, 0, None, closed="left")],
+        "language": [str, list, tuple, set, frozenset],
+        "seed_choice": [StrOptions(set(SEED_CHOICES))],
+        "n_seeds": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -112,8 +122,11 @@ class RelationalPRankBoost(BoostedRules):
         max_depth: int = 2,
         recall: int = 10,
         lookahead: int = 5,
+        language: Any = "extended",
+        seed_choice: str = "weight",
+        n_seeds: int = 5,
         max_evaluated: int | None = None,
-        max_seconds: float | None = None,
+        max_seconds: float | None = 60.0,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
         eval_metric: Any = "recall_precision_area",
@@ -130,6 +143,9 @@ class RelationalPRankBoost(BoostedRules):
         self.max_depth = max_depth
         self.recall = recall
         self.lookahead = lookahead
+        self.language = language
+        self.seed_choice = seed_choice
+        self.n_seeds = n_seeds
         self.max_evaluated = max_evaluated
         self.max_seconds = max_seconds
         self.early_stopping_rounds = early_stopping_rounds
@@ -138,6 +154,33 @@ class RelationalPRankBoost(BoostedRules):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def as_published(cls, n_estimators: int = 100, **parameters: Any) -> Self:
+        """Return the method as the paper has it.
+
+        Clauses of atoms alone, seeds drawn uniformly among the positives, no look-ahead, and the step
+        that minimises the bound.
+
+        Parameters
+        ----------
+        n_estimators : int, default=100
+        **parameters
+            Any others of the constructor.
+
+        Returns
+        -------
+        estimator
+
+        Examples
+        --------
+        >>> from toprank import RelationalPRankBoost
+        >>> RelationalPRankBoost.as_published(weak="path").language
+        'paper'
+        """
+        published = {"language": "paper", "seed_choice": "uniform", "lookahead": 0}
+        published["step"] = cls._published_step
+        return cls(n_estimators, **{**published, **parameters})
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -165,15 +208,37 @@ class RelationalPRankBoost(BoostedRules):
         with _coverage(examples, self.n_jobs) as coverage:
             search_random = np.random.RandomState(search_seed)
             limits = RelationalLimits(
-                self.max_length, self.max_evaluated, self.max_seconds,
-                self.max_depth, self.recall, self.lookahead,
+                self.max_length, self.max_evaluated, self.max_seconds, self.max_depth, self.recall,
+                self.lookahead, self.n_seeds, self.seed_choice, extensions(self.language),
             )  # fmt: skip
             source = RelationalSource(examples, coverage, limits, search_random)
+            source.data_weights = train.sample_weight
             self._grow(self._booster(source, train), validation)
             coverage.deadline = math.inf
             scores = self._sum(_depths_on(coverage, examples), len(train.y))  # mostly cached
+            diagnosis = Diagnosis(source, train.y, scores, len(self.rounds_), self.n_estimators)
+            self.stop_reason_ = diagnosis.stop_reason(stopped=hasattr(self, "best_iteration_"))
+            if diagnosis.is_poor():
+                warnings.warn(diagnosis.message(type(self).__name__), stacklevel=2)
         self._set_threshold(scores, train)
         return self
+
+    @property
+    def rules_(self) -> pd.DataFrame:
+        """The rules of the ensemble, one line each; clauses of several rounds are one line.
+
+        As `BoostedRules.rules_`, with the number of `rounds` in which a clause was
+        found and what these add together.
+        """
+        table = super().rules_
+        table.insert(2, "rounds", 1)
+        if (table["level"] != 1).any():
+            return table  # the clauses of a path belong together
+        merged = table.groupby("rule", sort=False).agg({"rounds": "sum", "adds": "sum"})
+        table = table.drop_duplicates("rule").reset_index(drop=True)
+        for column in ("rounds", "adds"):
+            table[column] = table["rule"].map(merged[column])
+        return table
 
     def _holds_out(self) -> bool:
         return super()._holds_out() or waits_for_stall(self)
@@ -182,35 +247,15 @@ class RelationalPRankBoost(BoostedRules):
         return PRankBooster.of(self, rows, train)
 
     def _check_rows(self, X: Any, *, reset: bool = False) -> RelationalData:
-        """Check examples; in training (`reset`) keep the schema and the background.
-
-        A table of examples is scored against the background of training.
-        """
-        if is_table(X) and not reset:
-            if not hasattr(self, "_background_data"):
-                raise ValueError(
-                    f"this {type(self).__name__} was loaded without its background; "
-                    "give it a RelationalData (`data.with_examples(table)`)"
-                )
-            X = self._background_data.with_examples(X)
-        if not isinstance(X, RelationalData):
-            use = "learns from a RelationalData" if reset else "scores a RelationalData or a table"
-            raise TypeError(f"{type(self).__name__} {use} of examples; got {type(X).__name__}")
-        if not reset:
-            return X.with_schema(self.schema_)
-        check_reachable(X.schema)
-        self.schema_ = X.schema
-        self.text_types_ = X.text_types()
-        self.n_features_in_ = X.schema.target.arity
-        self._background_data = X
-        return X
+        data = check_examples(self, X, training=reset)
+        if reset:
+            self.text_types_ = data.text_types()
+        return data
 
     # -- scoring -----------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the background of training, which is only a convenience for scoring tables."""
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_background_data"}
+        return without_background(super().__getstate__())
 
     def _raw_scores(self, X: RelationalData) -> np.ndarray:
         with self._depths(X, self.rounds_) as depth:
@@ -225,7 +270,9 @@ class RelationalPRankBoost(BoostedRules):
             coverage.prepare([encode(rule, X.schema, X.background) for rule in distinct])
             yield _depths_on(coverage, X)
 
-    def to_sql(self, examples: str = "examples", *, score: str = "score") -> str:
+    def to_sql(
+        self, examples: str = "examples", *, score: str = "score", dialect: str | None = None
+    ) -> str:
         """Write SQL that scores a table of examples in a database.
 
         Parameters
@@ -235,15 +282,26 @@ class RelationalPRankBoost(BoostedRules):
             tables have the names of their predicates.
         score : str, default="score"
             Name of the column that holds the score.
+        dialect : str, optional
+            The database that will read it: bigquery, clickhouse, databricks, duckdb, mysql, postgres,
+            redshift, snowflake, sqlite or trino. By default only what all of them read alike is
+            written, names in double quotes, and text with a backslash is refused.
 
         Returns
         -------
         query : str
             Selects every column of the table and the score, equal to `decision_function` up to the
-            rounding of sums. Only CASE, EXISTS, comparisons and sums are used, and casts to text
-            where the training tables held the same things as text and as numbers.
+            rounding of sums. Only CASE, EXISTS, subqueries with DISTINCT and aggregates, comparisons
+            and sums are used, and casts to text where the training tables held the same things as text
+            and as numbers.
         """
         check_is_fitted(self)
+        for predicate in self.schema_.predicates:
+            if predicate.name.lower() == examples.lower():
+                raise ValueError(
+                    f"the background has a table {predicate.name!r} already: SQL could not tell it "
+                    f"from the table of examples. Give that another name: to_sql('my_examples')"
+                )
         as_text = frozenset(
             (predicate.name, column)
             for predicate in (self.schema_.target, *self.schema_.predicates)
@@ -251,12 +309,12 @@ class RelationalPRankBoost(BoostedRules):
             if name in self.text_types_
         )
 
-        def condition(clause: Clause) -> _Condition:
-            text = clause.sql(self.schema_.columns, examples=examples, as_text=as_text)
-            return _Condition(text)
+        def condition(clause: Clause) -> str:
+            columns = self.schema_.columns
+            return clause.sql(columns, examples=examples, as_text=as_text, dialect=dialect)
 
-        rounds = [replace(kept, rules=tuple(map(condition, kept.rules))) for kept in self.rounds_]
-        return select_score(score_expression(rounds, self.offset_), examples, score)
+        names = quote_identifier(examples, dialect), quote_identifier(score, dialect)
+        return select_score(self.rounds_, self.offset_, *names, condition)
 
 
 @fill_docstring
@@ -275,7 +333,6 @@ class RelationalRankBoost(RelationalPRankBoost):
     learning_rate : float, default=1.0
         Share of each step that is taken.
     %(relational_search)s
-    %(clause_limits)s
     %(rule_validation)s
     eval_metric : str or callable, default="average_precision"
         A metric of `toprank.metrics`, or `f(y, scores, sample_weight=...)`.
@@ -308,6 +365,7 @@ class RelationalRankBoost(RelationalPRankBoost):
     good(A) :- size(A,big)
     """
 
+    _published_step = "bound"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RelationalPRankBoost._parameter_constraints,
         "step": [StrOptions(set(STEPS))],
@@ -323,8 +381,11 @@ class RelationalRankBoost(RelationalPRankBoost):
         max_depth: int = 2,
         recall: int = 10,
         lookahead: int = 5,
+        language: Any = "extended",
+        seed_choice: str = "weight",
+        n_seeds: int = 5,
         max_evaluated: int | None = None,
-        max_seconds: float | None = None,
+        max_seconds: float | None = 60.0,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
         eval_metric: Any = "average_precision",
@@ -340,6 +401,9 @@ class RelationalRankBoost(RelationalPRankBoost):
             max_depth=max_depth,
             recall=recall,
             lookahead=lookahead,
+            language=language,
+            seed_choice=seed_choice,
+            n_seeds=n_seeds,
             max_evaluated=max_evaluated,
             max_seconds=max_seconds,
             early_stopping_rounds=early_stopping_rounds,
@@ -352,18 +416,17 @@ class RelationalRankBoost(RelationalPRankBoost):
 
     def _booster(self, rows: RelationalSource, train: TrainingData, /) -> Booster:
         return RankBooster(
-            rows,
-            train.y,
-            train.sample_weight,
-            step=self.step,
-            learning_rate=self.learning_rate,
+            rows, train.y, train.sample_weight, step=self.step, learning_rate=self.learning_rate
         )
 
 
 @contextmanager
 def _coverage(data: RelationalData, n_jobs: int | None) -> Iterator[Coverage]:
     """Open the coverage of some examples, with the threads that `n_jobs` stands for."""
-    with data.background.threads(n_jobs), Coverage(data.background, data.codes()) as coverage:
+    with (
+        data.background.threads(n_jobs),
+        Coverage(data.background, data.codes(), data.numbers()) as coverage,
+    ):
         yield coverage
 
 
@@ -377,13 +440,3 @@ def _depths_on(coverage: Coverage, data: RelationalData) -> Depths:
         return found
 
     return depth
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """A clause as an SQL condition on a row of a table of examples."""
-
-    text: str
-
-    def sql(self) -> str:
-        return self.text

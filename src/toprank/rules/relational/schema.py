@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,22 +25,13 @@ from toprank.rules.relational.background import (
 )
 from toprank.tables import known_columns
 
-__all__ = [
-    "WIDE",
-    "Mode",
-    "Predicate",
-    "Schema",
-    "check_reachable",
-    "complete_schema",
-    "infer_modes",
-    "infer_types",
-    "read_schema",
-]
-
 MODE_SIGNS = ("+", "-", "#")
 WIDE = 4  # tables with more columns than this are mostly properties: fewer modes, fewer joins
 MIN_SHARED = 0.5  # a column joins the type that has at least this share of its distinct values
-MAX_CONSTANTS = 32  # columns with more distinct values than this get no `#` when modes are inferred
+MAX_CONSTANTS = 32  # columns that join others get no `#` for more distinct values than this, but
+CONSTANT_FACTS = 5  # where each of them has so many facts on average
+HUB_FACTS = 200  # properties whose values have more facts than this on average are no inputs
+MIN_ODD_FACTS = 10  # smaller tables say little about the types of their columns
 
 _NUMBER_AT_END = re.compile(r"[_ ]?\d+\Z")
 _MODE_TEXT = re.compile(r"\s*(?P<name>.+?)\s*\((?P<arguments>[^()]*)\)\s*\.?\s*\Z", re.DOTALL)
@@ -250,8 +241,8 @@ def complete_schema(
     arguments: Mapping[str, Sequence[str]],
     types: Mapping[str, Sequence[str | None]],
     modes: Iterable[Mode],
-) -> Schema:
-    """Check what was declared of some tables and infer the rest."""
+) -> tuple[Schema, tuple[str, ...]]:
+    """Check what was declared of some tables and infer the rest; return what looks odd with it."""
     _check_names(target, sources, arguments=arguments, types=types)
     with connect() as connection:
         tables = {target: TableSource.of_arrow(examples), **sources}
@@ -271,17 +262,57 @@ def complete_schema(
         given = check_modes(modes, predicates)
         shared = [name for name, count in Counter(found).items() if count > 1]
         every: list[Mode] = []
+        notes: list[str] = []
         for predicate in predicates:
             own = [mode for mode in given if mode.predicate == predicate.name]
             if not own:
                 counts = _count_distinct(connection, predicate, scans[predicate.name])
                 own = infer_modes(predicate, *counts, of_target.types, shared)
+                declared = types.get(predicate.name) or [None] * predicate.arity
+                notes += _odd_columns(predicate, *counts, declared, shared)
             every += own
-    return Schema(of_target, tuple(predicates), tuple(every))
+    return Schema(of_target, tuple(predicates), tuple(every)), tuple(notes)
+
+
+def _odd_columns(
+    predicate: Predicate,
+    n_distinct: Mapping[str, int],
+    n_facts: int,
+    declared: Sequence[str | None],
+    shared: Collection[str],
+) -> Iterator[str]:
+    """Yield a sentence for each column whose inferred type looks odd."""
+    for column, name, given in zip(predicate.columns, predicate.types, declared, strict=True):
+        where = f"column {column!r} of table {predicate.name!r}"
+        if given is not None or n_facts < MIN_ODD_FACTS:
+            continue
+        if n_distinct[column] == n_facts and name not in shared:
+            yield (
+                f"{where} looks like an id (each of its {n_facts:,} values occurs once), but no "
+                "other column has its values, so it joins nothing; if it refers to another table, "
+                "give both columns one type"
+            )
+        elif (
+            name in shared
+            and n_distinct[column] < n_facts / 2
+            and not _few(n_distinct[column], n_facts)
+        ):
+            yield (
+                f"{where} has {n_distinct[column]:,} values of the type {name!r}, which other "
+                "columns have too: it joins them, and is never compared with a constant; a mode "
+                "with # allows that"
+            )
 
 
 def _check_names(target: str, sources: Mapping[str, Any], **declared: Collection[str]) -> None:
     """Refuse a target among the tables, and declarations about tables that are not there."""
+    lower = Counter(name.lower() for name in sources)
+    alike = sorted(name for name in sources if lower[name.lower()] > 1)
+    if alike:
+        raise ValueError(
+            f"the tables {', '.join(map(repr, alike))} have names that differ only in case: SQL "
+            "could not tell them apart; rename them"
+        )
     if target in sources:
         raise ValueError(
             f"{target!r} is both the target and a background table; rename one of them "
@@ -326,8 +357,15 @@ def _argument_columns(
             f"{name!r} has {len(names)} columns ({', '.join(names)}), but {len(types)} types "
             "were given"
         )
+    for column in names:
+        if value_type(sql_types[column]) is None:
+            raise ValueError(
+                f"{name}.{column} holds {sql_types[column]}, which cannot be the argument of a "
+                "predicate; turn it into text or numbers (a list into a table of its items), or "
+                "leave the column out of `arguments`"
+            )
     return [
-        Column(name, column, value_type(sql_types[column]) or sql_types[column], scan, given)
+        Column(name, column, str(value_type(sql_types[column])), scan, given)
         for column, given in zip(names, types, strict=True)
     ]
 
@@ -409,15 +447,18 @@ def infer_modes(
 
     Each argument in turn is the input and the others are outputs; in a table of more than `WIDE`
     columns only keys and columns of a type that others have too are inputs (all, if there are none). A
-    column that looks like a property (at most `MAX_CONSTANTS` distinct values, each in two facts or more
-    on average, and not of a type of the target's arguments) may be a constant instead of an output, one
-    column at a time.
+    hub (a value of it occurs in more than `HUB_FACTS` facts on average) is no input: it would join
+    almost everything with everything. A column that looks like a property (its values occur in two facts or
+    more on average, and are not of a type of the target's arguments; if other columns have the type, `_few`
+    of them) may be a constant instead of an output, one at a time.
     """
     columns = list(zip(predicate.columns, predicate.types, strict=True))
     properties = [
         k
         for k, (column, name) in enumerate(columns)
-        if n_distinct[column] <= min(MAX_CONSTANTS, n_facts / 2) and name not in target_types
+        if n_distinct[column] <= n_facts / 2
+        and name not in target_types
+        and (name not in shared_types or _few(n_distinct[column], n_facts))
     ]
     inputs = list(range(predicate.arity))
     if predicate.arity > WIDE:
@@ -427,6 +468,8 @@ def infer_modes(
             for k, (column, name) in enumerate(columns)
             if 0 < n_distinct[column] == n_facts or name in joined
         ] or inputs
+    hubs = [k for k in properties if n_facts > HUB_FACTS * max(n_distinct[predicate.columns[k]], 1)]
+    inputs = [k for k in inputs if k not in hubs] or inputs
     modes = []
     for k in inputs:
         for constant in (None, *(p for p in properties if p != k)):
@@ -434,6 +477,11 @@ def infer_modes(
             arguments = tuple(s + t for s, t in zip(signs, predicate.types, strict=True))
             modes.append(Mode(predicate.name, arguments))
     return modes
+
+
+def _few(n_distinct: int, n_facts: int) -> bool:
+    """Return whether the values of a column that joins others may be constants too."""
+    return n_distinct <= MAX_CONSTANTS or n_facts >= CONSTANT_FACTS * n_distinct
 
 
 def _count_distinct(connection: Any, predicate: Predicate, scan: str) -> tuple[dict[str, int], int]:

@@ -1,320 +1,318 @@
-"""The search for one clause: the bottom clause of a seed example, and greedy refinement inside it.
+"""The search for one clause: what clauses may say, greedy refinement, and why little was found.
 
-From the constants of a positive example the modes are followed layer by layer: facts whose inputs are known
-add their outputs to what is known (saturation, as in Progol and Aleph). Candidate literals are true of these
-facts under some binding of the clause's variables, so every clause covers the example it started from.
+Beside atoms a clause may have comparisons of numbers, counts, negation, inequality and aggregates. An
+aggregate over facts that are joined with a variable gives a number for each of its values; a comparison
+with a cut makes a literal of it. Which aggregates there are follows from the modes, with one atom or with two
+("counts of a person's papers", "of the papers of two persons"). Cut points are quantiles of the
+values that the covered examples have along the clause's own joins. The same aggregates over the head's
+arguments are the columns of `RelationalFeatures`.
+
+A search draws a positive example, builds its bottom clause, and refines the most general clause greedily
+with literals that are true of the example.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, count, product
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from toprank.rules.clauses import SCORES, CurvePath, SearchLimits, draw_seed, greedy_refine
 from toprank.rules.relational.background import Background, TimeUpError
-from toprank.rules.relational.clause import Body, Clause, CodedAtom, decode
-from toprank.rules.relational.coverage import Coverage, HeadSet
+from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, Saturation
+from toprank.rules.relational.clause import (
+    LOCAL,
+    Body,
+    Clause,
+    CodedAggregate,
+    CodedAtom,
+    CodedComparison,
+    CodedLiteral,
+    decode,
+    ordered,
+)
+from toprank.rules.relational.coverage import (
+    Coverage,
+    HeadSet,
+    Left,
+    Ranges,
+    group_weights,
+    join_size,
+    part_relations,
+)
 from toprank.rules.relational.data import RelationalData
-from toprank.rules.relational.schema import WIDE, Schema
-from toprank.rules.weak_rankers import SearchPath, total_weights
+from toprank.rules.relational.schema import Mode, Schema
+from toprank.rules.weak_rankers import (
+    SCORES,
+    CurvePath,
+    SearchLimits,
+    SearchPath,
+    draw_seed,
+    greedy_refine,
+    total_weights,
+)
 
-__all__ = ["BottomClause", "Partial", "RelationalLimits", "RelationalSource", "Saturation"]
-
-MAX_BINDINGS = 500  # bindings of one clause that are followed for its example
-# known variables that the outputs of one literal may repeat: more would be 2^arity literals a fact
-MAX_REPEATED = 2
-
-#: terms of a literal under construction: None is a new variable that has no number yet
-OpenTerms = tuple[int | None, ...]
-
-
-# -- from an example to the facts around it --------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ModeCall:
-    """A mode with everything that looking up its facts needs."""
-
-    predicate: int  # position in the schema
-    kinds: tuple[str, ...]
-    types: tuple[str, ...]
-    recall: int  # most facts for each binding of the inputs
-    repeats: tuple[bool, ...]  # whether an output may be a variable that the clause has already
-
-    def positions(self, kind: str) -> list[int]:
-        """Return the positions of the arguments of one kind."""
-        return [p for p, k in enumerate(self.kinds) if k == kind]
-
-    def rows(
-        self, background: Background, known: Mapping[str, np.ndarray], *, last: bool
-    ) -> np.ndarray:
-        """Return the facts whose inputs are known, at most `recall` for each binding of them.
-
-        In the last layer outputs must be known too: nothing new may be introduced there.
-        """
-        inputs = self.positions("+")
-        checked = sorted([*inputs, *self.positions("-")]) if last else inputs
-        if not all(self.types[p] in known for p in checked):
-            return np.empty(0, dtype=np.int64)
-        facts = background.rows(self.predicate)
-        if not inputs:
-            rows = np.arange(min(self.recall, len(facts)))
-        else:
-            order, values = background.index(self.predicate, inputs[0])
-            recall = self.recall if len(inputs) == 1 else None
-            rows = order[_positions_of(known[self.types[inputs[0]]], values, recall)]
-        for p in checked:
-            if p not in inputs[:1]:
-                rows = rows[np.isin(facts[rows, p], known[self.types[p]])]
-        if len(inputs) > 1:
-            rows = np.sort(rows)
-            calls = pd.DataFrame(facts[rows][:, inputs]).groupby(list(range(len(inputs))))
-            rows = rows[calls.cumcount().to_numpy() < self.recall]
-        return rows
+#: what may be added to the language of the paper
+EXTENSIONS = ("comparison", "negation", "count", "inequality", "aggregate")
+SEED_CHOICES = ("weight", "uniform")
+MAX_CUTS = 16  # of one number in one step
+MAX_CONSTANTS = 12  # most frequent constants, or lists of them, that aggregates of a mode are about
+MIN_PAIR_ROWS, ROWS_PER_FACT = 1e5, 20.0  # most rows of a join of two atoms, whichever is more
+MIN_KEY_FACTS = 20  # integers that are a key of so many facts are taken for identifiers
+MAX_AGGREGATES = 100  # over the head's arguments
+MAX_INNER_LEFTS = 8  # aggregates over variables that are no arguments of the head, in one step
+MAX_PAIRS = 6  # pairs of variables that are compared in one step
+ROUNDING = 1e-12  # of the greatest value, at least of 1: a difference that is none
+MANY, MOST = (
+    0.5,
+    0.9,
+)  # shares of positives without facts: named with other findings, reported alone
 
 
-def _positions_of(wanted: np.ndarray, values: np.ndarray, most: int | None) -> np.ndarray:
-    """Return the positions of the wanted values in a sorted array, at most `most` of each."""
-    starts = np.searchsorted(values, wanted, side="left")
-    counts = np.searchsorted(values, wanted, side="right") - starts
-    if most is not None:
-        counts = np.minimum(counts, most)
-    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    return np.arange(counts.sum()) + shifts
+# -- what clauses may say --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Saturation:
-    """How bottom clauses are built; facts that come first in the order of their values are kept."""
+def extensions(language: str | Collection[str]) -> frozenset[str]:
+    """Return the extensions that a `language` parameter stands for.
+
+    Examples
+    --------
+    >>> sorted(extensions(("count", "negation")))
+    ['count', 'negation']
+    >>> extensions("paper")
+    frozenset()
+    """
+    if isinstance(language, str):
+        named = {"paper": (), "extended": EXTENSIONS, **{name: (name,) for name in EXTENSIONS}}
+        if language not in named:
+            raise ValueError(
+                f"language must be 'paper', 'extended' or some of {', '.join(EXTENSIONS)}; "
+                f"got {language!r}"
+            )
+        return frozenset(named[language])
+    unknown = sorted(set(language) - set(EXTENSIONS))
+    if unknown:
+        raise ValueError(
+            f"language has {', '.join(map(repr, unknown))}; known: {', '.join(EXTENSIONS)}"
+        )
+    return frozenset(language)
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """The numbers that comparisons may be about, for one background."""
 
     schema: Schema
-    max_depth: int = 2  # of the deepest variable that may be introduced
-    recall: int = 10  # most facts that one call of a mode adds, where the mode itself does not say
-    max_facts: int = 500  # most facts of one predicate
+    background: Background
+    functions: tuple[str, ...] = ("count", "min", "max", "mean", "sum")
+    max_aggregates: int = 300
 
     @cached_property
-    def calls(self) -> tuple[ModeCall, ...]:
-        """The modes, ready to be looked up.
-
-        In tables of more than `WIDE` columns an output repeats a known variable only if some mode takes
-        its type as an input: equal properties would be most of the literals, and of little use.
-        """
-        known = {p.name: (j, p.types) for j, p in enumerate(self.schema.predicates)}
-        inputs = {
-            name
-            for mode in self.schema.modes
-            for name, kind in zip(known[mode.predicate][1], mode.kinds, strict=True)
-            if kind == "+"
-        }
-        calls = []
-        for mode in self.schema.modes:
-            j, types = known[mode.predicate]
-            repeats = tuple(len(types) <= WIDE or name in inputs for name in types)
-            calls.append(ModeCall(j, mode.kinds, types, mode.recall or self.recall, repeats))
-        return tuple(calls)
-
-    def of(self, background: Background, head: Sequence[int]) -> BottomClause:
-        """Build the bottom clause of an example given by the codes of its arguments."""
-        known: dict[str, np.ndarray] = {}
-        new = [(list(self.schema.target.types), np.array([head]))]
-        rows_of: dict[int, list[np.ndarray]] = {}
-        for layer in range(self.max_depth + 1):
-            for types, facts in new:
-                for name, column in zip(types, facts.T, strict=True):
-                    values = column[column >= 0]
-                    known[name] = np.union1d(known.get(name, values), values)
-            new = []
-            for call in self.calls:
-                rows = call.rows(background, known, last=layer == self.max_depth)
-                if len(rows):
-                    rows_of.setdefault(call.predicate, []).append(rows)
-                    outputs = call.positions("-")
-                    facts = background.rows(call.predicate)[rows][:, outputs]
-                    new.append(([call.types[p] for p in outputs], facts))
-        facts_of = {}
-        for j, parts in sorted(rows_of.items()):
-            rows = np.unique(np.concatenate(parts))[: self.max_facts]
-            facts_of[j] = [tuple(row) for row in background.rows(j)[rows].tolist()]
-        return BottomClause(self, tuple(map(int, head)), facts_of)
-
-
-# -- clauses inside a bottom clause ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Partial:
-    """A clause under construction, seen from the example it started from."""
-
-    body: Body
-    types: tuple[str, ...]  # of each variable
-    depths: tuple[int, ...]  # how many literals lie between each variable and the head
-    bindings: tuple[tuple[int, ...], ...]  # values of the variables that make the body true
-
-    def implies(self, literal: CodedAtom) -> bool:
-        """Return whether some atom is the literal with values in place of its new variables."""
-        n_known = len(self.types)
-        return any(
-            atom.predicate == literal.predicate
-            and all(a == b or b >= n_known for a, b in zip(atom.terms, literal.terms, strict=True))
-            for atom in self.body
-        )
-
-
-class Refinement(NamedTuple):
-    """A literal that may be added."""
-
-    n_new: int  # variables it introduces
-    literal: CodedAtom
-    implied: bool  # whether the clause already says as much, so that only the new variables matter
-
-
-@dataclass(frozen=True)
-class BottomClause:
-    """The facts around one example."""
-
-    saturation: Saturation
-    head: tuple[int, ...]  # codes of the example's arguments
-    facts: dict[int, list[tuple[int, ...]]]  # by predicate, sorted; -1 for a missing argument
-
-    def start(self) -> Partial:
-        """Return the most general clause."""
-        target = self.saturation.schema.target
-        return Partial((), target.types, (0,) * target.arity, (self.head,))
-
-    def extend(self, partial: Partial, literal: CodedAtom) -> Partial:
-        """Return a clause with one literal more."""
-        predicate = self.saturation.schema.predicates[literal.predicate]
-        n_known = len(partial.types)
-        types, depths = list(partial.types), list(partial.depths)
-        depth = 1 + max((partial.depths[v] for v in literal.variables if v < n_known), default=-1)
-        for term, name in zip(literal.terms, predicate.types, strict=True):
-            if term == len(types):
-                types.append(name)
-                depths.append(depth)
-        bindings: dict[tuple[int, ...], None] = {}
-        for binding in partial.bindings:
-            for fact in self.facts.get(literal.predicate, ()):
-                extended = _extend_binding(binding, literal.terms, fact, len(types))
-                if extended is not None:
-                    bindings[extended] = None
-            if len(bindings) >= MAX_BINDINGS:
-                break
-        kept = tuple(bindings)[:MAX_BINDINGS]
-        return Partial((*partial.body, literal), tuple(types), tuple(depths), kept)
-
-    def refinements(self, partial: Partial, deadline: float = math.inf) -> list[Refinement]:
-        """Return the literals that some binding makes true, those with few new variables first.
-
-        The outputs of a literal repeat at most `MAX_REPEATED` known variables. Past the deadline (on
-        the clock of `time.monotonic`) `TimeUpError` is raised.
-        """
-        literals = _LiteralsOf(partial, self.saturation.max_depth)
-        for call in self.saturation.calls:
-            for fact in self.facts.get(call.predicate, ()):
-                if time.monotonic() > deadline:
-                    raise TimeUpError
-                literals.add(call, fact)
-        return sorted(
-            Refinement(n_new, literal, partial.implies(literal))
-            for literal, n_new in literals.found.items()
-            if literal not in partial.body
-        )
-
-
-class _LiteralsOf:
-    """The literals that facts allow to add to a clause, each with its number of new variables."""
-
-    def __init__(self, partial: Partial, max_depth: int) -> None:
-        self.partial = partial
-        self.max_depth = max_depth
-        self.found: dict[CodedAtom, int] = {}
-        self._holders: dict[tuple[str, int], list[int]] = {}  # variables that can be a constant
-        for variable, name in enumerate(partial.types):
-            for code in sorted({binding[variable] for binding in partial.bindings}):
-                if code >= 0:
-                    self._holders.setdefault((name, code), []).append(variable)
-        self._joint_values: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
-
-    def add(self, call: ModeCall, fact: Sequence[int]) -> None:
-        """Add the literals that are this fact, used as a mode allows, under some binding."""
-        for terms in _combinations(self._choices(call, fact)):
-            numbers = count(len(self.partial.types))
-            numbered = tuple(next(numbers) if term is None else term for term in terms)
-            literal = CodedAtom(call.predicate, numbered)
-            if literal in self.found or not self._is_true(terms, fact):
+    def comparable(self) -> frozenset[str]:
+        """The types whose values have a meaningful order: numbers that are no identifiers."""
+        found = set()
+        for name in {t for p in self.schema.predicates for t in p.types}:
+            values = self.background.numbers(name)
+            if values is None or len(values) < 2:
                 continue
-            inputs = [numbered[p] for p in call.positions("+")]
-            depth = 1 + max((self.partial.depths[v] for v in inputs), default=-1)
-            if None not in terms or depth <= self.max_depth:
-                self.found[literal] = terms.count(None)
+            whole = bool((values == np.round(values)).all())
+            if not whole or not (name in self.schema.target.types or self._is_identifier(name)):
+                found.add(name)
+        return frozenset(found)
 
-    def _choices(self, call: ModeCall, fact: Sequence[int]) -> list[Sequence[int | None]]:
-        """Return the terms that each argument may be; nothing where one of them can be none."""
-        choices: list[Sequence[int | None]] = []
-        for kind, name, repeats, code in zip(
-            call.kinds, call.types, call.repeats, fact, strict=True
-        ):
-            terms: Sequence[int | None]
-            if kind == "#":
-                terms = () if code < 0 else (-code - 1,)
-            elif kind == "+":
-                terms = self._holders.get((name, code), ())
-            else:
-                terms = (None, *(self._holders.get((name, code), ()) if repeats else ()))
-            if not terms:
-                return []
-            choices.append(terms)
-        return choices
+    def _is_identifier(self, name: str) -> bool:
+        """Return whether some column of a type is a key of a table of several columns."""
+        return any(
+            predicate.arity > 1
+            and self.background.sizes(j)[0] >= MIN_KEY_FACTS
+            and self.background.is_key(j, [place])
+            for j, predicate in enumerate(self.schema.predicates)
+            for place, of_column in enumerate(predicate.types)
+            if of_column == name
+        )
 
-    def _is_true(self, terms: OpenTerms, fact: Sequence[int]) -> bool:
-        """Return whether some binding gives all variables of a literal the values of a fact at once."""
-        bound = [(t, code) for t, code in zip(terms, fact, strict=True) if t is not None and t >= 0]
-        if len(bound) < 2:
-            return True  # each variable was chosen because one of its values fits
-        variables = tuple(t for t, _ in bound)
-        if variables not in self._joint_values:
-            self._joint_values[variables] = {
-                tuple(binding[v] for v in variables) for binding in self.partial.bindings
-            }
-        return tuple(code for _, code in bound) in self._joint_values[variables]
+    # -- aggregates -------------------------------------------------------------------------------
 
+    @cached_property
+    def of_head(self) -> tuple[CodedAggregate, ...]:
+        """The aggregates over the head's arguments: those of one atom, then those of two."""
+        types = self.schema.target.types
+        single = self.of_variables(types, range(len(types)))
+        found = dict.fromkeys(single)
+        for first in dict.fromkeys(a.atoms[0] for a in single if not a.constants):
+            found.update(dict.fromkeys(self._with_second(first, types)))
+        return tuple(found)[: self.max_aggregates]
 
-def _combinations(choices: Sequence[Sequence[int | None]]) -> Iterator[OpenTerms]:
-    """Choose one term for each argument; of those that may be new, at most `MAX_REPEATED` are not."""
-    if not choices:
-        return
-    optional = [p for p, terms in enumerate(choices) if terms[0] is None]
-    known = [p for p in optional if len(choices[p]) > 1]
-    for n_repeated in range(min(MAX_REPEATED, len(known)) + 1):
-        for repeated in combinations(known, n_repeated):
-            narrowed = [
-                terms if p not in optional else terms[1:] if p in repeated else terms[:1]
-                for p, terms in enumerate(choices)
+    def of_variables(self, types: Sequence[str], variables: Sequence[int]) -> list[CodedAggregate]:
+        """Return the aggregates of one atom over some variables; `types` are those of all variables."""
+        found: dict[CodedAggregate, None] = {}
+        for mode in self.schema.modes:
+            choices: list[list[int | None]] = [
+                [v for v in variables if types[v] == name] if kind == "+" else [None]
+                for kind, name in zip(mode.kinds, self._types(mode), strict=True)
             ]
-            yield from product(*narrowed)
+            for terms in product(*choices):
+                if any(t is not None for t in terms):
+                    found.update(dict.fromkeys(self._aggregates(mode, terms, ())))
+        return list(found)
+
+    def _types(self, mode: Mode) -> tuple[str, ...]:
+        return self.schema.predicates[self.schema.index(mode.predicate)].types
+
+    def _with_second(self, first: CodedAtom, types: Sequence[str]) -> Iterator[CodedAggregate]:
+        """Yield the aggregates of two atoms, the second on variables that the first introduces."""
+        known = dict(enumerate(types))
+        own = self.schema.predicates[first.predicate].types
+        known.update({t: n for t, n in zip(first.terms, own, strict=True) if t >= LOCAL})
+        for mode in self.schema.modes:
+            choices: list[list[int | None]] = []
+            for kind, name in zip(mode.kinds, self._types(mode), strict=True):
+                fitting = [v for v, own in known.items() if own == name]
+                outer = [v for v in fitting if v < LOCAL] if kind == "-" else []
+                choices.append([*fitting] if kind == "+" else [None, *outer])
+            for terms in product(*choices):
+                if any(t is not None and t >= LOCAL for t in terms):
+                    yield from self._aggregates(mode, terms, (first,))
+
+    def _aggregates(
+        self, mode: Mode, terms: Sequence[int | None], before: tuple[CodedAtom, ...]
+    ) -> Iterator[CodedAggregate]:
+        """Yield counts and aggregates whose last atom has these terms; None is new or a constant."""
+        j = self.schema.index(mode.predicate)
+        start = max([LOCAL - 1, *(t for atom in before for t in atom.terms)]) + 1
+        numbered = [start + p if t is None else t for p, t in enumerate(terms)]
+        atom = CodedAtom(j, tuple(numbered))
+        if atom in before or not self._affordable((*before, atom)):
+            return
+        names = _renumbered((*before, atom))
+        yield CodedAggregate("count", names)
+        for place, name in enumerate(self._types(mode)):
+            if terms[place] is None and name in self.comparable:
+                for function in self.functions[1:]:
+                    yield CodedAggregate(function, names, names[-1].terms[place])
+        places = [p for p, kind in enumerate(mode.kinds) if kind == "#"]
+        for codes in self._frequent(j, places) if places else ():
+            fixed = list(numbered)
+            for place, code in zip(places, codes, strict=True):
+                fixed[place] = -code - 1
+            yield CodedAggregate("count", _renumbered((*before, CodedAtom(j, tuple(fixed)))))
+
+    def _affordable(self, atoms: tuple[CodedAtom, ...]) -> bool:
+        """Return whether the join of some atoms is small enough to be grouped."""
+        if len(atoms) == 1:
+            return True
+        every = {t for atom in atoms for t in atom.terms if t >= 0}
+        relations = part_relations(atoms, every, self.background)
+        largest = max(self.background.sizes(atom.predicate)[0] for atom in atoms)
+        return join_size(relations) <= max(MIN_PAIR_ROWS, ROWS_PER_FACT * largest)
+
+    def _frequent(self, j: int, places: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the most frequent constants of some columns of a predicate, together."""
+        columns = ", ".join(f"c{p}" for p in places)
+        present = " AND ".join(f"c{p} IS NOT NULL" for p in places)
+        query = (
+            f"SELECT {columns} FROM fact_{j} WHERE {present} GROUP BY {columns} "
+            f"ORDER BY count(*) DESC, {columns} LIMIT {MAX_CONSTANTS}"
+        )
+        return self.background.answer(query)
 
 
-def _extend_binding(
-    binding: tuple[int, ...], terms: Sequence[int], fact: Sequence[int], n_variables: int
-) -> tuple[int, ...] | None:
-    """Return a binding extended so that a literal becomes this fact, or None if it cannot."""
-    n_known = len(binding)
-    values = list(binding) + [-1] * (n_variables - n_known)
-    for term, code in zip(terms, fact, strict=True):
-        if term >= n_known:
-            values[term] = code
-        elif code < 0 or code != (values[term] if term >= 0 else -term - 1):
-            return None
-    return tuple(values)
+def _renumbered(atoms: tuple[CodedAtom, ...]) -> tuple[CodedAtom, ...]:
+    """Number the local variables of atoms in order of appearance."""
+    names: dict[int, int] = {}
+
+    def rename(term: int) -> int:
+        return term if term < LOCAL else names.setdefault(term, LOCAL + len(names))
+
+    return tuple(atom.renamed(rename) for atom in atoms)
+
+
+# -- cut points --------------------------------------------------------------------------------------
+
+
+class Cut(NamedTuple):
+    """A comparison with a number, and the class weights of the heads for which it holds."""
+
+    operator: str
+    value: float
+    positives: float
+    negatives: float
+
+
+def choose_cuts(
+    values: np.ndarray,
+    own: float,
+    operator: str,
+    weights: np.ndarray,
+    present: np.ndarray,
+    *,
+    whole: bool,
+) -> list[Cut]:
+    """Return comparisons of values (one for each head) with cuts, those that hold for `own`.
+
+    The cuts lie between the distinct values of the heads that are present, at their quantiles where
+    there are many. `weights` holds the weight of the negatives and positives of each head.
+    """
+    finite = present & ~np.isnan(values)
+    if math.isnan(own) or not finite.any():
+        return []
+    ordered = np.sort(values[finite])
+    distinct = np.unique(ordered)
+    if len(distinct) > MAX_CUTS + 1:
+        at = np.linspace(0, len(ordered) - 1, MAX_CUTS + 2).astype(int)[1:-1]
+        lower = np.searchsorted(distinct, np.unique(ordered[at]))
+        lower = lower[lower < len(distinct) - 1]
+    else:
+        lower = np.arange(len(distinct) - 1)
+    # a sum differs by the order of its terms, which may be far greater than the sum
+    apart = np.diff(distinct) > ROUNDING * max(np.abs(distinct).max(), 1.0)
+    lower = lower[apart[lower]]
+    if operator == "<=" and whole:
+        cuts = distinct[lower]
+    elif whole:  # ">=" of a count
+        cuts = distinct[lower + 1]
+    else:
+        pairs = zip(distinct[lower], distinct[lower + 1], strict=True)
+        cuts = np.array([short_between(a, b) for a, b in pairs])
+    if operator == "<=" and finite.sum() < present.sum() and not whole:
+        cuts = np.append(cuts, distinct[-1])  # "has a number" splits the heads too
+    cuts = cuts[own <= cuts] if operator == "<=" else cuts[own >= cuts if whole else own > cuts]
+    if not len(cuts):
+        return []
+    cuts = np.unique(cuts)
+    # the bin of a value is the number of cuts that it passes
+    side: Any = "left" if operator == "<=" or not whole else "right"
+    bins = np.searchsorted(cuts, values[finite], side=side)
+    sums = np.stack([np.bincount(bins, w, len(cuts) + 1) for w in weights[finite].T])
+    totals = np.cumsum(sums, axis=1)[:, :-1]
+    if operator != "<=":
+        totals = sums.sum(axis=1, keepdims=True) - totals
+    return [
+        Cut(operator, float(c), float(p), float(n))
+        for c, (n, p) in zip(cuts, totals.T, strict=True)
+    ]
+
+
+def short_between(low: float, high: float) -> float:
+    """Return a number with few digits that is at least `low` and below `high`.
+
+    Examples
+    --------
+    >>> short_between(0.123456, 0.129), short_between(3.0, 4.0), short_between(-1.5, 8.25)
+    (0.126, 3.5, 3.0)
+    """
+    middle = low + (high - low) / 2
+    for digits in range(1, 17):
+        rounded = float(f"{middle:.{digits}g}")
+        if low <= rounded < high:
+            return rounded
+    return low
 
 
 # -- greedy refinement -----------------------------------------------------------------------------
@@ -328,42 +326,76 @@ class RelationalLimits(SearchLimits):
     recall: int = 10
     lookahead: int = 5  # literals that open variables, tried with a second literal on these
     n_seeds: int = 5  # seed examples that are tried before a round ends without a clause
+    seed_choice: str = "weight"  # by what seeds are drawn
+    extensions: frozenset[str] = frozenset()  # of the language, some of `EXTENSIONS`
 
 
 @dataclass(eq=False)
 class RelationalSource:
     """A source of weak rankers over relational data and the coverage of its examples.
 
-    Each search draws a positive example by its weight, builds its bottom clause, and refines the most
-    general clause greedily with literals of it.
+    Each search draws a positive example, builds its bottom clause, and refines the most general clause
+    greedily with literals of it. `reason` says why the last search returned nothing.
     """
 
     data: RelationalData
     coverage: Coverage
     limits: RelationalLimits
     random: np.random.RandomState
+    data_weights: np.ndarray | None = None  # with uniform seeds, an example of weight 2 is two
 
     def __post_init__(self) -> None:
         limits = self.limits
         self.saturation = Saturation(self.data.schema, limits.max_depth, limits.recall)
+        self.language = Language(
+            self.data.schema, self.data.background, max_aggregates=MAX_AGGREGATES
+        )
         # sorted by their contents, so that the draw does not depend on the order of rows
         self.order = np.lexsort(self.coverage.codes.T[::-1])
+        self.has_facts: np.ndarray = np.any(self.coverage.codes >= 0, axis=1)
+        self.n_out_of_time = 0
+        self.reason = ""
+        self._perfect = False
 
     def best(self, y: np.ndarray, weights: np.ndarray, score: str = "auc") -> SearchPath | None:
-        """Search from one seed, or from a few if the first ones find nothing."""
+        """Search from one seed, or from a few if the first ones find nothing.
+
+        After a clause that covers all positives and no negative there is nothing left to find.
+        """
+        if self._perfect:
+            self.reason = "perfect"
+            return None
         positive = np.ascontiguousarray(y > 0)
-        seeds = self.order[positive[self.order]]
+        seeds = self.order[positive[self.order] & (weights[self.order] > 0)]
+        with_facts = seeds[self.has_facts[seeds]]
         totals = total_weights(y, weights)
         n_evaluated = 0
-        for _ in range(self.limits.n_seeds):
-            seed = draw_seed(seeds, weights, self.random)
+        for attempt in range(self.limits.n_seeds):
+            last = 0 < attempt == self.limits.n_seeds - 1
+            if len(with_facts) and not (last and self.limits.extensions):
+                drawn_from = with_facts
+            elif self.limits.extensions:  # what a positive lacks may be what all of them lack
+                drawn_from = seeds
+            else:
+                break
+            seed = self._draw(drawn_from, weights)
             bottom = self.saturation.of(self.data.background, self.coverage.codes[seed])
-            refiner = ClauseRefiner(self, bottom, positive, weights, score)
+            refiner = ClauseRefiner(self, bottom, positive, weights, score, seed)
             found = greedy_refine(refiner, *totals, score, self.limits)
+            self.n_out_of_time += time.monotonic() >= self.coverage.deadline
             n_evaluated += refiner.n_evaluated
             if found is not None:
+                none = found.negatives[-1] <= 1e-12 * totals[1]
+                self._perfect = none and found.positives[-1] >= (1 - 1e-12) * totals[0]
                 return replace(found, n_evaluated=n_evaluated)
+        self.reason = "nothing found" if len(with_facts) else "no facts"
         return None
+
+    def _draw(self, seeds: np.ndarray, weights: np.ndarray) -> int:
+        if self.limits.seed_choice == "uniform":
+            own = self.data_weights
+            weights = np.ones(len(weights)) if own is None else own
+        return draw_seed(seeds, weights, self.random)
 
 
 @dataclass(eq=False)
@@ -375,6 +407,7 @@ class ClauseRefiner:
     positive: np.ndarray
     weights: np.ndarray
     score: str
+    seed: int
 
     def __post_init__(self) -> None:
         self.data = self.source.data
@@ -386,33 +419,40 @@ class ClauseRefiner:
         self.partial = self.bottom.start()
         self.covered = np.ones(len(self.positive), dtype=bool)
         self.n_evaluated = 0
-        self.options: list[tuple[Body, HeadSet]] = []
+        self.options: list[tuple[Body, HeadSet | Ranges]] = []
         self.sums = (np.empty(0), np.empty(0))
         limit = self.limits.max_seconds
         self.coverage.deadline = math.inf if limit is None else time.monotonic() + limit
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Score every literal of the bottom clause, and pairs of those that open new variables."""
+        """Score every literal of the bottom clause, pairs of those that open variables, comparisons."""
         self.options, self.sums = [], (np.empty(0), np.empty(0))
         with suppress(TimeUpError):  # what was scored in time still counts
             refinements = self._refinements(self.partial)
             self._evaluate((), [r.literal for r in refinements if not r.implied])
             self._look_ahead(refinements)
+            if self.limits.extensions and len(self.partial.body) < self.limits.max_length:
+                self._compare(self._lefts())
+                self._evaluate((), self._unequal(self.partial))
         return self.sums
 
     def refine(self, index: int) -> tuple[Clause, np.ndarray]:
         """Take a candidate; return the clause and the examples it covers."""
-        literals, head_set = self.options[index]
+        literals, found = self.options[index]
+        if isinstance(found, Ranges):
+            comparison = literals[-1]
+            assert isinstance(comparison, CodedComparison)
+            found = found.where(comparison.operator, comparison.value)
         for literal in literals:
             self.partial = self.bottom.extend(self.partial, literal)
-        self.covered = self.coverage.narrow(self.covered, head_set)
+        self.covered = self.coverage.narrow(self.covered, found)
         point = float(self.sums[0][index]), float(self.sums[1][index])
         self.current = self._score(*point)
         self.path = self.path.extended(*point)
-        return decode(self.partial.body, self.data.schema, self.data.background), self.covered
+        body = ordered(self.partial.body, self.data.schema.target.arity)
+        return decode(body, self.data.schema, self.data.background), self.covered
 
     def _score(self, positives: float, negatives: float) -> float:
-        """Return the score of a clause that covers these weights of the classes."""
         return float(self.scorer(np.array([positives]), np.array([negatives]), self.path)[0])
 
     def _refinements(self, partial: Partial) -> list[Refinement]:
@@ -421,17 +461,21 @@ class ClauseRefiner:
             return []
         return self.bottom.refinements(partial, self.coverage.deadline)
 
-    def _evaluate(self, first: Body, literals: Sequence[CodedAtom]) -> None:
+    def _evaluate(self, first: Body, literals: Sequence[CodedLiteral]) -> None:
         """Add the clauses with `first` and each of the literals to the options."""
         literals = literals[: self._n_left()]
         body = (*self.partial.body, *first)
         found: Sequence[HeadSet | None]
         time_is_up = False
         try:
-            found = self.coverage.cover_literals(body, literals)
+            found = self.coverage.try_literals(body, literals, self.coverage.max_rows)
         except TimeUpError:
             found, time_is_up = self.coverage.cached_literals(body, literals), True
-        pairs = [(e, s) for e, s in zip(literals, found, strict=True) if s is not None]
+        pairs = [
+            (e, s)
+            for e, s in zip(literals, found, strict=True)
+            if s is not None and self._seed_in(s)
+        ]
         sets = [head_set for _, head_set in pairs]
         sums = self.coverage.weigh(sets, self.covered, self.positive, self.weights)
         self.n_evaluated += len(pairs)
@@ -440,8 +484,11 @@ class ClauseRefiner:
         if time_is_up:
             raise TimeUpError
 
+    def _seed_in(self, head_set: HeadSet) -> bool:
+        head = int(self.coverage.heads(head_set.arguments).number[self.seed])
+        return bool((int(head_set.bits[head >> 6]) >> (head & 63)) & 1)
+
     def _n_left(self) -> int | None:
-        """Return how many more clauses this search may score."""
         limit = self.limits.max_evaluated
         return None if limit is None else max(0, limit - self.n_evaluated)
 
@@ -467,10 +514,220 @@ class ClauseRefiner:
                 if not r.implied
                 and any(n_known <= v < len(extended.types) for v in r.literal.terms)
             ]
-            self._evaluate((opening,), seconds)
+            unequal = self._unequal(extended, n_known)
+            self._evaluate((opening,), [*seconds, *unequal])
+            if "comparison" in self.limits.extensions:
+                new = range(n_known, len(extended.types))
+                numbers = [v for v in new if extended.types[v] in self.source.language.comparable]
+                self._compare(numbers, (opening,))
 
     def _repeats(self, refinement: Refinement) -> bool:
         """Return whether the new variables could only be those of an atom that the clause has."""
         literal, n_known = refinement.literal, len(self.partial.types)
         fixed = [p for p, term in enumerate(literal.terms) if term < n_known]
         return refinement.implied and self.data.background.is_key(literal.predicate, fixed)
+
+    # -- comparisons ------------------------------------------------------------------------------
+
+    def _lefts(self) -> list[Left]:
+        """Return the variables and aggregates that comparisons may be about in this step."""
+        allowed, language = self.limits.extensions, self.source.language
+        types, n_heads = self.partial.types, self.data.schema.target.arity
+        lefts: list[Left] = []
+        if "comparison" in allowed:
+            lefts += [v for v in range(n_heads) if v in self.coverage.numbers]
+            lefts += [v for v in range(n_heads, len(types)) if types[v] in language.comparable]
+        if allowed & {"negation", "count", "aggregate"}:
+            inner = language.of_variables(types, range(n_heads, len(types)))[:MAX_INNER_LEFTS]
+            depths = self.partial.depths
+            lefts += [
+                a
+                for a in (*language.of_head, *inner)
+                if (a.function == "count" or "aggregate" in allowed)
+                and max(depths[v] for v in a.variables) + a.depth <= self.limits.max_depth
+            ]
+        return lefts
+
+    def _compare(self, lefts: Sequence[Left], first: Body = ()) -> None:
+        """Add comparisons of numbers with cuts to the options."""
+        if not lefts or self._n_left() == 0:
+            return
+        body = (*self.partial.body, *first)
+        found = self.coverage.ranges(body, lefts, self.coverage.max_rows)
+        grouped: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {}
+        positives, negatives = [], []
+        for left, ranges in zip(lefts, found, strict=True):
+            if ranges is None:
+                continue
+            heads = self.coverage.heads(ranges.arguments)
+            if ranges.arguments not in grouped:
+                rows = (self.positive, self.weights, heads.size)
+                sums, _ = group_weights(heads.number, self.covered, *rows)
+                present = np.zeros(heads.size, dtype=bool)
+                present[heads.number[self.covered]] = True
+                grouped[ranges.arguments] = sums, present
+            whole = not isinstance(left, int) and left.function == "count"
+            for operator in ("<=", ">=" if whole else ">"):
+                values = ranges.low if operator == "<=" else ranges.high
+                own = float(values[heads.number[self.seed]])
+                cuts = choose_cuts(values, own, operator, *grouped[ranges.arguments], whole=whole)
+                for cut in cuts:
+                    needed = "negation" if (operator, cut.value) == ("<=", 0.0) else "count"
+                    if whole and needed not in self.limits.extensions:
+                        continue
+                    literal = CodedComparison(left, operator, value=cut.value)
+                    self.options.append(((*first, literal), ranges))
+                    positives.append(cut.positives)
+                    negatives.append(cut.negatives)
+        n_kept = len(positives[: self._n_left()])
+        del self.options[len(self.options) - len(positives) + n_kept :]
+        self.n_evaluated += n_kept
+        self.sums = (
+            np.append(self.sums[0], positives[:n_kept]),
+            np.append(self.sums[1], negatives[:n_kept]),
+        )
+
+    def _unequal(self, partial: Partial, start: int = 0) -> list[CodedLiteral]:
+        """Return inequalities that the seed's bindings allow: one variable is no argument of the head.
+
+        With `start`, that variable is new: number `start` or later.
+        """
+        pairs: list[CodedLiteral] = []
+        if "inequality" not in self.limits.extensions:
+            return pairs
+        for w in range(max(start, self.data.schema.target.arity), len(partial.types)):
+            for v in range(w):
+                literal = CodedComparison(v, "!=", w)
+                if (
+                    partial.types[v] == partial.types[w]
+                    and literal not in partial.body
+                    and any(b[v] != b[w] and min(b[v], b[w]) >= 0 for b in partial.bindings)
+                ):
+                    pairs.append(literal)
+        return pairs[:MAX_PAIRS]
+
+
+# -- why little was found --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What a finished fit can say about itself."""
+
+    source: RelationalSource
+    y: np.ndarray
+    scores: np.ndarray
+    n_rounds: int
+    n_wanted: int
+
+    def stop_reason(self, *, stopped: bool = False) -> str:
+        """Return why there are no more rounds, in one sentence."""
+        if self.n_rounds >= self.n_wanted:
+            return f"all {self.n_wanted} rounds were run"
+        if stopped:
+            return "the validation metric did not improve any more"
+        tried = self.source.limits.n_seeds
+        return {
+            "perfect": "a clause covers every positive example and no negative one",
+            "no facts": "no fact names the arguments of any positive example",
+            "nothing found": f"from {tried} seed(s) no clause was better than taking every example",
+            "": "it was interrupted",
+        }[self.source.reason]
+
+    @cached_property
+    def without_facts(self) -> np.ndarray:
+        return (self.y > 0) & ~self.source.has_facts
+
+    def is_poor(self) -> bool:
+        """Return whether the user should hear about it: no use of the model, or limits that cut it short."""
+        source, positive = self.source, self.y > 0
+        cut_short = self.n_rounds < self.n_wanted and source.reason == "nothing found"
+        constant = len(self.scores) > 0 and np.ptp(self.scores) == 0
+        blind = self.without_facts.sum() >= MOST * positive.sum() and bool(
+            np.median(self.scores[self.without_facts]) <= np.median(self.scores[~positive])
+        )
+        limited = cut_short and source.coverage.n_too_large > 0
+        return bool(constant or blind or limited or source.n_out_of_time)
+
+    def message(self, name: str) -> str:
+        """Return what happened, why, and what to do."""
+        if not self.n_rounds:
+            what = f"{name} found no rule, so every example has the same score"
+        elif np.ptp(self.scores) == 0:
+            what = f"{name} gives every training example the same score"
+        else:
+            what = f"{name} has {self.n_rounds} of {self.n_wanted} rounds"
+        found = list(self.findings())
+        listed = " ".join(f"({k}) {text}." for k, text in enumerate(found, start=1))
+        return f"{what}: {self.stop_reason()}. {listed}".strip()
+
+    def findings(self) -> Iterator[str]:
+        """Yield what stands in the way, each with what to do about it."""
+        yield from self._without_facts()
+        yield from self._unused_tables()
+        yield from self.source.data.notes
+        yield from self._limits()
+        limits = self.source.limits
+        missing = [name for name in EXTENSIONS if name not in limits.extensions]
+        if missing:
+            yield (
+                f"clauses could not use {', '.join(missing)}: language='extended' allows what "
+                "positives lack, and numbers, to be used"
+            )
+        if self.source.reason == "nothing found":
+            yield (
+                f"more could be found with a larger n_seeds (now {limits.n_seeds}), max_depth "
+                f"({limits.max_depth}), recall ({limits.recall}) or max_length ({limits.max_length})"
+            )
+
+    def _without_facts(self) -> Iterator[str]:
+        """Say how many positives no fact is about, and which values are absent."""
+        n_positives, n_without = int((self.y > 0).sum()), int(self.without_facts.sum())
+        if n_without < MANY * n_positives:
+            return
+        data = self.source.data
+        row = int(np.flatnonzero(self.without_facts)[0])
+        columns = data.schema.target.columns
+        shown = ", ".join(f"{c} = {v!r}" for c, v in zip(columns, data.values(row), strict=True))
+        yield (
+            f"no fact is about {n_without:,} of {n_positives:,} positives "
+            f"({n_without / n_positives:.0%}), such as {shown}: compare the values of these "
+            "columns with those of the background tables (case, spaces, prefixes, text against "
+            "numbers), or give the tables of the missing facts"
+        )
+
+    def _unused_tables(self) -> Iterator[str]:
+        """Name the tables without facts, and those that no chain of modes reaches from the examples."""
+        schema, background = self.source.data.schema, self.source.data.background
+        empty = [p.name for j, p in enumerate(schema.predicates) if not len(background.rows(j))]
+        if empty:
+            yield f"there are no facts in {', '.join(map(repr, empty))}"
+        known, unused = set(schema.target.types), {p.name: p.types for p in schema.predicates}
+        for _ in range(self.source.limits.max_depth + 1):
+            for mode in schema.modes:
+                types = schema.predicates[schema.index(mode.predicate)].types
+                pairs = list(zip(types, mode.kinds, strict=True))
+                if {t for t, kind in pairs if kind == "+"} <= known:
+                    unused.pop(mode.predicate, None)
+                    known = known | {t for t, kind in pairs if kind == "-"}
+        for name, types in unused.items():
+            yield (
+                f"the table {name!r}, of the types {', '.join(types)}, is not reached from the "
+                f"examples, of the types {', '.join(schema.target.types)}: give columns that hold "
+                "the same things the same type, or a larger max_depth"
+            )
+
+    def _limits(self) -> Iterator[str]:
+        """Say what limits of size and time left out."""
+        coverage = self.source.coverage
+        if coverage.n_too_large:
+            yield (
+                f"{coverage.n_too_large:,} literals were left out because their joins would have "
+                f"had more than {coverage.max_rows:,.0f} rows: a column with few values links "
+                "almost everything; declare modes in which it is no input (+)"
+            )
+        if self.source.n_out_of_time:
+            yield (
+                f"{self.source.n_out_of_time:,} searches for a clause were stopped after max_seconds "
+                f"({self.source.limits.max_seconds}): raise it, or lower recall or lookahead"
+            )
