@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import pkgutil
 from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import toprank
 from toprank.base import TrainingData
 from toprank.margin import base, matrices
 from toprank.margin.base import KernelMap, choose_landmarks
 from toprank.margin.matrices import fit_scaler, scale_rows
+from toprank.shortlisting.reasons import contributions
 
 
 def test_moments_equal_those_of_copies(rng: np.random.Generator, monkeypatch) -> None:
@@ -27,8 +30,9 @@ def test_moments_equal_those_of_copies(rng: np.random.Generator, monkeypatch) ->
     monkeypatch.setattr(matrices, "_BLOCK", 30)  # several blocks
     for rows in (X, X.astype(np.float64, order="F"), sparse.csr_matrix(X)):
         scaler = fit_scaler(rows[weight > 0], weight[weight > 0])
-        np.testing.assert_allclose(scaler.mean_, copies.mean(axis=0), rtol=1e-10)
-        np.testing.assert_allclose(scaler.var_, copies.var(axis=0), rtol=1e-8)
+        means = np.zeros(4) if sparse.issparse(rows) else copies.mean(axis=0)
+        np.testing.assert_allclose(scaler.centre, means, rtol=1e-10)
+        np.testing.assert_allclose(scaler.deviation, copies.std(axis=0), rtol=1e-8, atol=1e-12)
 
 
 def data_of(X, positive) -> TrainingData:
@@ -47,7 +51,7 @@ def test_scaling_equals_scikit_learn(rng: np.random.Generator) -> None:
     single = scale_rows(fit_scaler(X.astype(np.float32)), X.astype(np.float32))
     assert single.dtype == np.float64
     before = X.copy()
-    off = scale_rows(fit_scaler(X, enabled=False), X)
+    off = scale_rows(fit_scaler(X, scale=False), X)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(off, X)
     assert off is not X
@@ -60,6 +64,103 @@ def test_constant_columns_do_not_blow_up() -> None:
     assert np.abs(scaled).max() <= 1.0
 
 
+MARGIN = [
+    toprank.LogisticRanker(),
+    toprank.RankSVM(),
+    toprank.RankSVM("rbf", random_state=0),
+    toprank.RankLS(),
+    toprank.KernelLogisticRanker(random_state=0),
+    toprank.PartialAUCSVM((0, 0.3)),
+    toprank.PartialAUCRanker((0, 0.3), random_state=0),
+    toprank.PartialAUCRanker((0, 0.3), solver="pegasos", random_state=0),
+]
+each_margin_ranker = pytest.mark.parametrize("ranker", MARGIN, ids=lambda r: type(r).__name__)
+
+
+def rows_with(unit: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 4 == 0
+    X[y] += 1.5
+    X[:, 0] *= unit
+    return X, y
+
+
+@each_margin_ranker
+@pytest.mark.parametrize("unit", [1e37, 1e-300])
+def test_units_near_the_ends_of_the_floats_do_not_matter(ranker, unit) -> None:
+    X, y = rows_with(1.0)
+    odd, _ = rows_with(unit)
+    plain, other = clone(ranker).fit(X, y), clone(ranker).fit(odd, y)
+    assert other.score(odd, y) == pytest.approx(plain.score(X, y), abs=2e-3)
+
+
+@each_margin_ranker
+@pytest.mark.parametrize("cell", [1e15, -1e37])
+def test_one_absurd_cell_is_cut_off_and_said(ranker, cell) -> None:
+    X, y = rows_with(1.0)
+    usual = clone(ranker).fit(X, y).score(X, y)
+    X[3, 1] = cell
+    with pytest.warns(UserWarning, match="absurdly large cells .*x1 hold"):
+        model = clone(ranker).fit(X, y)
+    assert model.score(X, y) > usual - 0.03
+    scores = model.decision_function(X)
+    assert np.isfinite(scores).all()
+    if hasattr(model, "coef_"):
+        cut = np.clip(X, *model.limits_)
+        np.testing.assert_allclose(scores, cut @ model.coef_ - model.offset_, atol=1e-9)
+        clean, _ = rows_with(1.0)
+        assert not hasattr(model.fit(clean, y), "limits_")
+
+
+def test_cut_off_cells_go_with_the_model(tmp_path) -> None:
+    X, y = rows_with(1.0)
+    linear = toprank.RankSVM(scale="robust").fit(X, y)
+    paths = toprank.PartialAUCRanker(scale="robust", embedding="tree_path", random_state=0).fit(
+        X, y
+    )
+    far = 1e6 * X
+    for model in (linear, paths, toprank.RankSVM("rbf", scale="robust", random_state=0).fit(X, y)):
+        toprank.save(model, tmp_path / "model")
+        again = toprank.load(tmp_path / "model")
+        np.testing.assert_array_equal(again.decision_function(far), model.decision_function(far))
+    parts = contributions(linear, far, background=X).to_numpy()
+    centre = contributions(linear, X[:1], background=X).to_numpy().sum()
+    whole = linear.decision_function(far) - linear.decision_function(X[:1])
+    np.testing.assert_allclose(parts.sum(axis=1) - centre, whole, atol=1e-9)
+
+
+def test_what_cannot_be_scaled_is_told() -> None:
+    X, y = rows_with(1e-310)
+    with pytest.warns(UserWarning, match="too small to be told apart have no say: x0"):
+        toprank.RankSVM().fit(X, y)
+
+
+def test_cut_off_cells_of_sparse_rows_and_weights_as_copies(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(100, 2)) * (rng.random((100, 2)) < 0.3)
+    X[7, 1] = 1e20
+    weight = rng.integers(1, 4, 100).astype(float)
+    copies = np.repeat(X, weight.astype(int), axis=0)
+    dense, thin = fit_scaler(X, weight), fit_scaler(sparse.csr_matrix(X), weight)
+    for scaler in (dense, thin, fit_scaler(copies)):
+        assert scaler.cut.tolist() == [False, True]
+        np.testing.assert_allclose(scaler.deviation, dense.deviation, rtol=1e-9)
+    largest = np.abs(np.delete(X[:, 1], 7)).max()
+    assert 0 < dense.upper[1] <= largest
+    scaled = scale_rows(thin, sparse.csr_matrix(X)).toarray()
+    np.testing.assert_allclose(scaled, np.clip(X, dense.lower, dense.upper) / thin.spread)
+
+
+def test_robust_scaling_cuts_off_long_tails(rng: np.random.Generator) -> None:
+    X = np.exp(3 * rng.normal(size=(500, 1)))
+    distance = np.abs(X - np.median(X))
+    reach = 5 * np.quantile(distance, 0.95)
+    scaler = fit_scaler(X, scale="robust")
+    assert scaler.upper[0] == pytest.approx(np.median(X) + reach, rel=0.05)
+    assert scaler.deviation[0] < fit_scaler(X).deviation[0]
+    model = toprank.RankSVM(scale="robust").fit(X, X[:, 0] > 1)
+    assert model.score(X, X[:, 0] > 1) > 0.9
+
+
 @pytest.mark.parametrize("kernel", base.KERNELS)
 def test_features_of_all_rows_reproduce_the_kernel(kernel: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 3))
@@ -69,7 +170,7 @@ def test_features_of_all_rows_reproduce_the_kernel(kernel: str, rng: np.random.G
     exact = kernel_map.function(X, scale_rows(scaler, X))
     np.testing.assert_allclose(features @ features.T, exact, atol=1e-6)
     rows = sparse.csr_matrix(X)
-    plain = fit_scaler(rows, enabled=False)
+    plain = fit_scaler(rows, scale=False)
     of_rows = KernelMap.of(data_of(rows, X[:, 0] > 0), plain, kernel, random_state=0)
     features = of_rows.transform(rows)
     np.testing.assert_allclose(features @ features.T, of_rows.function(X, X), atol=1e-6)
@@ -134,11 +235,12 @@ def test_missing_values_and_categories_name_the_step_to_put_before(name: str) ->
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     model = getattr(toprank, name)()
+    kind = type(model).__name__  # a preset makes an estimator of another name
     with pytest.raises(ValueError, match="OneHotEncoder.*before it in a Pipeline"):
         model.fit(pd.DataFrame({"country": ["NL", "DE"] * 20, "amount": X[:, 0]}), y)
     X[3, 1] = np.nan
     for rows in (X, pd.DataFrame(X, columns=["a", "b"]), sparse.csr_matrix(X)):
-        with pytest.raises(ValueError, match=f"NaN.*{name}.*SimpleImputer.*Pipeline"):
+        with pytest.raises(ValueError, match=f"NaN.*{kind}.*SimpleImputer.*Pipeline"):
             model.fit(rows, y)
 
 
@@ -201,3 +303,50 @@ def test_threads_of_linear_algebra_are_restored_after_fits_that_overlap() -> Non
     assert set(blas()) == {1}
     inner.__exit__(None, None, None)
     assert blas() == before
+
+
+def test_columns_of_zeros_and_ones_are_not_divided(rng) -> None:
+    X = np.column_stack([rng.normal(size=90), rng.random(90) < 0.05, rng.random(90) < 0.5]).astype(
+        float
+    )
+    for rows in (X, sparse.csr_matrix(X)):
+        scaler = fit_scaler(rows)
+        assert scaler.spread.tolist() == [pytest.approx(X[:, 0].std()), 1.0, 1.0]
+        np.testing.assert_allclose(scaler.deviation, X.std(axis=0))
+    assert fit_scaler(2.0 * X).spread[1] == pytest.approx(2.0 * X[:, 1].std())
+
+
+def test_rare_categories_are_not_the_loudest(rng) -> None:
+    """A hundred rare 0/1 columns of noise hide one that matters if each is blown up to unit variance."""
+    X = np.hstack([rng.normal(size=(600, 1)), rng.random((600, 100)) < 0.01]).astype(float)
+    y = (X[:, 0] + rng.normal(size=600) > 1.5).astype(int)
+    model = toprank.LogisticRanker().fit(X[:300], y[:300])
+    alone = toprank.LogisticRanker().fit(X[:300, :1], y[:300])
+    lost = alone.score(X[300:, :1], y[300:]) - model.score(X[300:], y[300:])
+    assert lost < 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"),
+    [
+        ("LogisticRanker", "logistic.LogisticRegression.fit"),
+        ("PartialAUCSVM", "partial_auc.fit_range"),
+        ("PartialAUCRanker", "partial_auc.fit_range"),
+    ],
+)
+def test_linear_algebra_has_one_thread_while_solving(name, solver, rng, monkeypatch) -> None:
+    """Two threads of BLAS took ten times the processor time of one on a few hundred rows."""
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] + rng.normal(size=80) > 0.5).astype(int)
+    seen, target = set(), f"toprank.margin.{solver}"
+    module, attribute = target.rsplit(".", 1)
+    original = getattr(pkgutil.resolve_name(module), attribute)
+
+    def solve(*arguments, **options):
+        seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(target, solve)
+    with threadpool_limits(2, user_api="blas"):
+        getattr(toprank, name)().fit(X, y)
+    assert seen == {1}

@@ -132,3 +132,10 @@ def test_bad_parameters_and_early_stops_are_told() -> None:
         KernelLogisticRanker(C=0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="relative gradient"):
         KernelLogisticRanker(max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_constant_columns_are_no_failure(kernel: str) -> None:
+    X = np.full((50, 2), 0.3)
+    model = KernelLogisticRanker(kernel, random_state=0).fit(X, np.arange(50) % 5 == 0)
+    assert np.ptp(model.decision_function(X)) == 0.0

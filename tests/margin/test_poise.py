@@ -15,19 +15,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import LinearSVC
 
-from toprank import PartialAUCRanker
-from toprank.margin import pegasos
+from toprank import POISE, PartialAUCRanker
+from toprank.margin import partial_solvers
 from toprank.margin.base import deduplicate_rows
 from toprank.margin.matrices import matrix_arrays
-from toprank.margin.partial_auc import content_folds
-from toprank.margin.partial_batch import BatchOptions, candidate_ranges, fit_range
+from toprank.margin.partial_auc import content_folds, penalties_to_try
 from toprank.margin.partial_loss import SURROGATES, PartialLoss
-from toprank.margin.pegasos import (
+from toprank.margin.partial_solvers import (
+    BatchOptions,
+    candidate_ranges,
+    fit_range,
     fit_stochastic,
     proportional_draw,
     sample_size,
 )
 from toprank.metrics import average_precision, list_length_for_recall, partial_auc, roc_auc
+from toprank.pairs import range_weights
 from toprank.stopping import hold_out
 
 every_loss = pytest.mark.parametrize("surrogate", list(SURROGATES))
@@ -192,13 +195,13 @@ def test_one_pass_equals_its_plain_twin(rng, surrogate, places) -> None:
     reservoir = rng.choice(45, 20, replace=False)
     numbers = (surrogate, 0.05, 2, 5)
     loss = list(SURROGATES).index(surrogate)
-    drawn = pegasos._Pass(negatives, positives, reservoir, *places, loss, *numbers[1:])
-    dense, thin = (pegasos._State.start(np.zeros(4), 0.01) for _ in range(2))
-    pegasos.pegasos_pass(matrix_arrays(X), drawn, dense)
+    drawn = partial_solvers._Pass(negatives, positives, reservoir, *places, loss, *numbers[1:])
+    dense, thin = (partial_solvers._State.start(np.zeros(4), 0.01) for _ in range(2))
+    partial_solvers.pegasos_pass(matrix_arrays(X), drawn, dense)
     expected = naive.pegasos_pass(X, negatives, positives, reservoir, places, *numbers, reach=0.01)
     np.testing.assert_allclose(dense.w, expected[0], rtol=1e-9)
     np.testing.assert_allclose(dense.average, expected[1], rtol=1e-9)
-    pegasos.pegasos_pass(matrix_arrays(sparse.csr_matrix(X)), drawn, thin)
+    partial_solvers.pegasos_pass(matrix_arrays(sparse.csr_matrix(X)), drawn, thin)
     np.testing.assert_allclose(thin.w, dense.w, rtol=1e-12)
 
 
@@ -366,22 +369,46 @@ def test_early_stopping_follows_the_direction_of_the_metric(rng, solver) -> None
 
 def test_penalty_follows_the_direction_of_the_metric(rng) -> None:
     X, y = sorted_rows(*sample(rng, 120, columns=10))
-    model = PartialAUCRanker(
-        (0, 1), penalty="auto", eval_metric="list_length_for_recall", random_state=0
-    )
-    chosen = model.fit(X, y).penalty_
-    mask = hold_out(y, 0.1, int(np.random.RandomState(0).randint(np.iinfo(np.int32).max)))
-    lengths = {}
-    for penalty in (1e-2, 1e-3, 1e-4, 1e-5):
-        other = PartialAUCRanker((0, 1), penalty=penalty, random_state=0).fit(X[~mask], y[~mask])
-        lengths[penalty] = list_length_for_recall(y[mask], X[mask] @ other.coef_)
-    assert lengths[chosen] <= min(lengths.values()) + 1
+    chosen = {
+        metric: PartialAUCRanker((0, 1), penalty="auto", eval_metric=metric, random_state=0)
+        .fit(X, y)
+        .penalty_
+        for metric in ("roc_auc", lambda labels, scores: -roc_auc(labels, scores))
+    }
+    assert len(set(chosen.values())) == 2  # the best by one is the worst by the other
 
 
-def test_penalty_by_held_out_rows(rng) -> None:
+def test_penalty_by_folds(rng) -> None:
     X, y = sample(rng, 300, columns=40)
-    model = PartialAUCRanker((0, 0.3), penalty="auto", random_state=0).fit(X, y)
-    assert model.penalty_ in (1e-2, 1e-3, 1e-4, 1e-5)
+    model = PartialAUCRanker((0, 0.3), random_state=0).fit(X, y)
+    assert model.penalty_ in penalties_to_try(min(y.sum(), (1 - y).sum()))
+    X_test, y_test = sample(rng, 2000, columns=40)
+    weak = PartialAUCRanker((0, 0.3), penalty=1e-4, random_state=0).fit(X[:80], y[:80])
+    auto = PartialAUCRanker((0, 0.3), random_state=0).fit(X[:80], y[:80])
+    assert auto.score(X_test, y_test) > weak.score(X_test, y_test)
+
+
+def test_algorithm_1_equals_its_plain_twin(rng) -> None:
+    X, y = sample(rng, 80)
+    loss = PartialLoss(y == 1, np.ones(80), (0.0, 0.3))
+    ours = fit_stochastic(X, loss, 0.05, np.random.default_rng(5), n_epochs=2, literal=True)
+    w = naive.algorithm_1(X, y == 1, 0.3, 0.05, np.random.default_rng(5), n_epochs=2)
+    np.testing.assert_allclose(ours.coefficients, w, rtol=1e-9)
+
+
+def test_the_printed_method_is_a_preset(rng) -> None:
+    X, y = make_circles(300, factor=0.5, noise=0.12, random_state=0)
+    model = POISE((0, 0.3), random_state=0).fit(X, y)
+    assert model.surrogate_range_ == (0, 0.3)
+    assert len(model.embedding_.trees_) == 1
+    assert np.isnan(model.gap_)
+    assert model.n_iter_ == 10
+    assert partial_auc(y, model.decision_function(X), fpr=(0, 0.3)) > 0.8
+
+
+def test_scores_that_are_no_numbers_end_the_kernel() -> None:
+    weights = range_weights(np.full(5, np.nan), np.ones(5), 1.0, 3.0)
+    assert weights.shape == (5,)
 
 
 def test_embeddings(rng) -> None:
@@ -429,7 +456,7 @@ def test_errors(rng) -> None:
     with pytest.raises(ValueError, match="at least two positives"):
         PartialAUCRanker(early_stopping_rounds=2).fit(X, few)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        PartialAUCRanker((0, 0.3), max_iter=3, surrogate_range="exact").fit(X, y)
+        PartialAUCRanker((0, 0.3), penalty=1e-3, max_iter=3, surrogate_range="exact").fit(X, y)
 
 
 def test_one_positive_among_few_rows() -> None:

@@ -14,8 +14,7 @@ from sklearn.svm import LinearSVC
 
 from toprank import RankSVM, datasets, metrics
 from toprank.margin import matrices, ranksvm
-from toprank.margin.pairs import GradedPairs
-from toprank.margin.ranksvm import PairProblem, solve
+from toprank.margin.ranksvm import GradedPairs, PairProblem, solve
 
 BENDS = [np.inf, 2.0, 0.3, 1e-3]
 POWER = {"hinge": 1, "squared_hinge": 2}
@@ -89,7 +88,7 @@ def test_sums_over_pairs_equal_loops(rows, bend: float, stretch: float) -> None:
 def test_hessian_of_dense_sparse_and_single_precision_rows(
     bend: float, levels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toprank.margin.pairs._BLOCK", 35)  # several blocks
+    monkeypatch.setattr("toprank.margin.ranksvm._BLOCK", 35)  # several blocks
     X, y, qid, weight = draw(0, levels=levels)
     X[np.abs(X) < 0.4] = 0
     X = X.astype(np.float32).astype(np.float64)
@@ -154,7 +153,7 @@ def test_equals_linear_svc_on_all_pair_differences(
     peer = LinearSVC(
         loss=loss, C=C, fit_intercept=False, tol=1e-9, max_iter=1_000_000, dual=loss == "hinge"
     ).fit(D, sign, sample_weight=pair_weight)
-    ranker = RankSVM(C=C, loss=loss, scale=False, tol=1e-9)
+    ranker = RankSVM(C=C, loss_scale="sum", loss=loss, scale=False, tol=1e-9)
     ranker.fit(X, y, sample_weight=weight, qid=qid)
     np.testing.assert_allclose(ranker.coef_, peer.coef_[0], rtol=1e-4, atol=1e-4)
     value = rank_svm_objective(ranker.coef_, X, y, weight, qid, C, POWER[loss])
@@ -214,7 +213,7 @@ def test_exact_kernel_equals_linear_svc_on_its_features(loss: str) -> None:
     X, y, qid, _ = draw(7, n=40, levels=2, n_queries=2)
     weight = np.ones(len(y))
     C, gamma = 0.5, 0.3
-    ranker = RankSVM("rbf", C, loss=loss, gamma=gamma, scale=False, tol=1e-9)
+    ranker = RankSVM("rbf", C, loss_scale="sum", loss=loss, gamma=gamma, scale=False, tol=1e-9)
     ranker.fit(X, y, qid=qid)
     values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=gamma))
     features = vectors * np.sqrt(values)  # their inner products are the kernel
@@ -268,6 +267,27 @@ def test_weights_are_copies_and_sparse_is_dense(kernel: str, loss: str) -> None:
     np.testing.assert_allclose(
         rows.decision_function(sparse.csr_matrix(X)), same.decision_function(X), atol=1e-4
     )
+
+
+def test_the_mean_over_pairs_is_their_sum_over_their_number() -> None:
+    X, y, qid, weight = draw(5, n=60, levels=3, n_queries=2)
+    pairs = pair_list(y, weight, qid)[2].sum()
+    mean = RankSVM(C=7.0, tol=1e-9).fit(X, y, weight, qid)
+    summed = RankSVM(C=7.0 / pairs, loss_scale="sum", tol=1e-9).fit(X, y, weight, qid)
+    np.testing.assert_allclose(mean.coef_, summed.coef_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_c_means_the_same_for_any_number_of_rows(kernel: str) -> None:
+    X, y, _, _ = draw(6, n=60, levels=2, n_queries=1)
+    once = RankSVM(kernel, tol=1e-9).fit(X, y)
+    often = RankSVM(kernel, tol=1e-9).fit(np.tile(X, (5, 1)), np.tile(y, 5))
+    assert pytest.approx(once.C_, rel=1e-9) == often.C_
+    difference = often.decision_function(X) - once.decision_function(X)
+    assert np.ptp(difference) < 1e-6
+    if kernel == "linear":
+        assert pytest.approx(50 / X.shape[1], rel=1e-9) == once.C_
+    assert RankSVM(loss_scale="sum").fit(X, y).C_ == 1.0
 
 
 def test_queries_keep_to_themselves(rng: np.random.Generator) -> None:

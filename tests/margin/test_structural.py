@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import naive_poise as naive
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from toprank import PartialAUCSVM
-from toprank.margin import partial_batch
-from toprank.margin.partial_batch import (
+from toprank import PartialAUCSVM, RankSVM
+from toprank.margin import partial_solvers
+from toprank.margin.partial_loss import PartialLoss
+from toprank.margin.partial_solvers import (
     BatchOptions,
     Planes,
     Search,
@@ -21,7 +24,6 @@ from toprank.margin.partial_batch import (
     linear_oracle,
     minimise,
 )
-from toprank.margin.partial_loss import PartialLoss
 from toprank.metrics import partial_auc, roc_auc
 
 
@@ -148,7 +150,7 @@ def test_planes_stay_below_and_close_the_gap(rng, monkeypatch) -> None:
     for w in rng.normal(size=(50, 4)):
         assert (planes.gradients @ w + planes.heights).max() <= oracle(w)[0] + 1e-9
         assert oracle(w)[0] + 0.005 * w @ w >= found.bound
-    monkeypatch.setattr(partial_batch, "_SMOOTH_STEPS", 0)
+    monkeypatch.setattr(partial_solvers, "_SMOOTH_STEPS", 0)
     alone = minimise(Search(oracle, 0.01, zero, planes=Planes(4)), zero, options)
     assert alone.objective == pytest.approx(found.objective, rel=2e-6)
 
@@ -238,10 +240,79 @@ def test_it_serves_its_range(rng) -> None:
 
 def test_a_warning_when_equal_scores_are_best(rng) -> None:
     X, y = sample(rng, 400, shift=0.2)
-    with pytest.warns(UserWarning, match="widen fpr"):
-        model = PartialAUCSVM((0, 0.05)).fit(X, y)
+    with pytest.warns(UserWarning, match="no linear score has .* widen fpr"):
+        model = PartialAUCSVM((0, 0.05), degenerate="warn").fit(X, y)
     assert not model.coef_.any()
     assert model.objective_ == pytest.approx(1.0)
+    assert model.solution_ == "structural"
+
+
+def has_zero_optimum(X, positive, share) -> bool:
+    """Whether a mean of negatives, none with more than its part of the share, is the positives' mean."""
+    below = X[~positive]
+    most = 1.0 / (share * len(below))
+    found = optimize.linprog(
+        np.zeros(len(below)), A_eq=np.vstack([below.T, np.ones(len(below))]),
+        b_eq=np.append(X[positive].mean(0), 1.0), bounds=(0.0, most),
+    )  # fmt: skip
+    return bool(found.status == 0)
+
+
+@pytest.mark.parametrize("shift", [0.2, 3.0])
+def test_the_fallback_is_taken_exactly_where_a_program_says_so(rng, shift) -> None:
+    X, y = sample(rng, 400, shift=shift)
+    degenerate = has_zero_optimum(X, y == 1, 0.1)
+    assert degenerate == (shift < 1)
+    model = PartialAUCSVM((0, 0.1), C=1e4)
+    if not degenerate:
+        assert model.fit(X, y).solution_ == "structural"
+        return
+    with pytest.warns(UserWarning, match="is kept instead"):
+        model.fit(X, y)
+    assert model.solution_ in ("tight", "auc")
+    scores = model.decision_function(X)
+    whole = PartialAUCSVM(C=1e4).fit(X, y).decision_function(X)
+    assert partial_auc(y, scores, fpr=(0, 0.1)) >= partial_auc(y, whole, fpr=(0, 0.1)) > 0.05
+
+
+def test_a_small_c_is_no_degeneracy(rng) -> None:
+    X, y = sample(rng, 300, shift=2.0)
+    model = PartialAUCSVM((0, 0.3), C=1e-6).fit(X, y)
+    assert model.solution_ == "structural"
+    assert roc_auc(y, model.decision_function(X)) > 0.8
+
+
+def test_tight_starts_from_the_auc_too(rng) -> None:
+    # hard negatives all around: equal scores are the optimum of the convex loss
+    X, y = sample(rng, 600, shift=1.5)
+    loss = PartialLoss(y == 1, np.ones(600), (0.05, 0.1))
+    scaled = (X - X.mean(0)) / X.std(0)
+    options = BatchOptions(1e-3, 1e-3, 1000, direct=False)
+    starts = [
+        fit_range(scaled, replace(loss, structural=True), options).coefficients,
+        fit_range(scaled, loss.over((0.0, 1.0)), options).coefficients,
+    ]
+    reached = [fit_range(scaled, loss, options, start).objective for start in starts]
+    model = PartialAUCSVM((0.05, 0.1), tight=True, C=1000).fit(X, y)
+    assert model.objective_ == pytest.approx(min(reached), rel=1e-6)
+    assert reached[1] < 0.9 * reached[0]
+    assert not starts[0].any()
+
+
+def test_many_more_columns_than_rows_are_solved_soon(rng) -> None:
+    """The objective is nearly 0 there: a share of it would never be reached."""
+    wide = PartialAUCSVM(max_iter=300).fit(rng.normal(size=(40, 3000)), np.arange(40) < 8)
+    assert wide.gap_ <= 1e-3
+
+
+def test_more_columns_than_rows(rng) -> None:
+    X = rng.normal(size=(30, 400))
+    y = np.arange(30) < 8
+    wide = PartialAUCSVM(C=10.0, tol=1e-4).fit(X, y)
+    assert wide.gap_ <= 1e-3
+    peer = RankSVM(C=10.0, loss="hinge", tol=1e-8).fit(X, y)
+    assert wide.objective_ * 10.0 == pytest.approx(peer.objective_, rel=1e-2)
+    assert np.corrcoef(wide.coef_, peer.coef_)[0, 1] > 0.99
 
 
 def test_queries_and_sparse_input(rng) -> None:
@@ -267,4 +338,4 @@ def test_errors_and_warnings(rng) -> None:
     with pytest.raises(ValueError, match="no query holds rows of more than one class"):
         PartialAUCSVM().fit(X, y, qid=y)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        PartialAUCSVM(fpr=(0, 0.1), max_iter=3).fit(X, y)
+        PartialAUCSVM(fpr=(0, 0.8), C=1e4, max_iter=3).fit(X, y)

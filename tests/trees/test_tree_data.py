@@ -14,6 +14,7 @@ PUBLISHED = [
     ("japanese_credit_crx", "rf3", "leafrank", 0.931),
     ("ionosphere", "rf1", "svm", 0.990),
 ]
+PAPER = {"consensus": "spearman", "max_depth": 8, "min_samples_leaf": 1, "leafrank_depth": 6}
 
 
 @pytest.mark.data
@@ -24,7 +25,7 @@ def test_published_auc(data_dir, name, variant, splitter, published) -> None:
     values = []
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for train, test in folds.split(data.X, data.y):
-        forest = RankingForest(25, variant=variant, splitter=splitter, random_state=0)
+        forest = RankingForest(25, variant=variant, splitter=splitter, random_state=0, **PAPER)
         scores[test] = forest.fit(data.X.iloc[train], data.y[train]).decision_function(
             data.X.iloc[test]
         )

@@ -66,6 +66,7 @@ def test_scoring_in_parts_changes_nothing(data, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("variant", "d1", "d2"),
     [
+        ("sqrt", 20, 4),
         ("bagging", 20, 20),
         ("rf1", 5, 5),
         ("rf2", 1, 1),
@@ -111,9 +112,52 @@ def test_forests_beat_their_trees(data) -> None:
     assert together > alone + 0.05
 
 
+@pytest.fixture(scope="module")
+def rare():
+    """Return rows of which 6% are positive, to train on and to test on."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1_500, 8))
+    risk = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=len(X))
+    y = (risk > np.quantile(risk, 0.94)).astype(int)
+    return X[:700], y[:700], X[700:], y[700:]
+
+
+def test_precision_is_the_mean_smoothed_share_of_positives_in_the_leaves(rare) -> None:
+    X, y, X_test, _ = rare
+    forest = RankingForest(6, consensus="precision", random_state=0).fit(X, y)
+    rows, rows_test = (forest.space_.codes(part, by_row=True) for part in (X, X_test))
+    seeds = np.random.RandomState(0).randint(2**31 - 1, size=7)
+    total, outside, times = np.zeros(len(X_test)), np.zeros(len(y)), np.zeros(len(y))
+    for tree, seed in zip(forest.trees_, seeds[:-1], strict=True):
+        rng = np.random.default_rng(seed)
+        drawn = draw_bootstrap(y.astype(np.uint8), np.ones(len(y)), len(y), rng)
+        share = drawn[y == 1].sum() / drawn.sum()
+        leaf, leaf_test = tree.apply(rows), tree.apply(rows_test)
+        for i, own in enumerate(leaf_test):
+            p, n = (drawn[(leaf == own) & (y == label)].sum() for label in (1, 0))
+            total[i] += (p + share) / (p + n + 1)
+        for i in np.flatnonzero(drawn == 0):
+            p, n = (drawn[(leaf == leaf[i]) & (y == label)].sum() for label in (1, 0))
+            outside[i] += (p + share) / (p + n + 1)
+            times[i] += 1
+    scores = forest.decision_function(X_test) + forest.offset_
+    np.testing.assert_allclose(scores, total / 6, rtol=1e-12)
+    expected = np.where(times > 0, outside / np.maximum(times, 1), np.nan) - forest.offset_
+    np.testing.assert_allclose(forest.oob_decision_function_, expected, atol=1e-12)
+
+
+def test_precision_keeps_the_top_where_positives_are_rare(rare) -> None:
+    X, y, X_test, y_test = rare
+    found = {}
+    for consensus in ("precision", "spearman"):
+        forest = RankingForest(60, consensus=consensus, random_state=0)
+        found[consensus] = forest.fit(X, y).score(X_test, y_test)
+    assert found["precision"] > found["spearman"] + 0.02
+
+
 def test_spearman_orders_by_the_mean_mid_rank_over_training_rows(data) -> None:
     X, y, X_test, _ = data
-    forest = RankingForest(7, random_state=0).fit(X, y)
+    forest = RankingForest(7, consensus="spearman", random_state=0).fit(X, y)
     rows = forest.space_.codes(X, by_row=True)
     ranks = np.stack([rankdata(tree.scores[tree.apply(rows)]) for tree in forest.trees_])
     expected = (ranks.mean(axis=0) - 0.5) / len(y)
@@ -177,7 +221,7 @@ def test_sizes_of_samples(data) -> None:
 def test_other_distances_rank_as_well(data, consensus: str) -> None:
     X, y, X_test, y_test = data
     settings = {"n_estimators": 20, "random_state": 0, "n_jobs": 1}
-    mean = RankingForest(**settings).fit(X[:150], y[:150])
+    mean = RankingForest(consensus="spearman", **settings).fit(X[:150], y[:150])
     other = RankingForest(consensus=consensus, **settings).fit(X[:150], y[:150])
     first, second = mean.decision_function(X_test), other.decision_function(X_test)
     assert np.corrcoef(rankdata(first), rankdata(second))[0, 1] > 0.9

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank import TreeRank, metrics
-from toprank.trees.growing import (
-    best_candidate,
-    collapse_penalties,
-    kept_gains,
-    penalty_candidates,
-)
+from toprank.trees.tree import best_candidate, collapse_penalties, kept_gains, penalty_candidates
 
 
 def random_tree(rng: np.random.Generator, n_splits: int):

@@ -10,14 +10,7 @@ import pytest
 
 from toprank import TreeRank, metrics
 from toprank.rule import Rule
-from toprank.trees import (
-    export_text,
-    leaf_region,
-    leaf_rules,
-    plot_roc,
-    plot_tree,
-    roc_vertices,
-)
+from toprank.trees import export_text, leaf_region, leaf_rules, plot_roc, plot_tree, roc_vertices
 
 mpl.use("Agg")
 

@@ -18,7 +18,6 @@ from toprank.trees._kernels import (
     partition,
     workspace,
 )
-from toprank.trees.growing import Sample, TreeLimits, grow_tree
 from toprank.trees.leafrank import (
     FIRST,
     SECOND,
@@ -29,15 +28,17 @@ from toprank.trees.leafrank import (
     cut_gains,
     grow_level,
 )
+from toprank.trees.tree import Sample, TreeLimits, grow_tree
 
 
-def search(codes, positive, weight, is_category, min_leaf=1.0, n_bins=None):
+def search(codes, positive, weight, is_category, min_leaf=1.0, n_bins=None, rising=None):
     """The split that the kernel finds, as a mask, or None."""
     n_rows, n_columns = codes.shape
     order = np.arange(n_rows)
     P, N = weight[positive == 1].sum(), weight[positive == 0].sum()
     n_bins = np.full(n_columns, 255) if n_bins is None else n_bins
-    rows = BinnedSample(codes, positive, weight, n_bins, is_category)
+    rising = np.zeros(n_columns, bool) if rising is None else rising
+    rows = BinnedSample(codes, positive, weight, n_bins, is_category, rising)
     work = workspace(n_columns, n_rows)
     cut, bits = np.zeros(6, np.int32), np.zeros(32, np.uint8)
     features = np.arange(n_columns)
@@ -106,6 +107,30 @@ def test_missing_cells_alone_can_be_the_split() -> None:
     for category in (False, True):
         first = search(codes, positive, np.ones(4), np.array([category]))
         assert first.tolist() in ([True, True, False, False], [False, False, True, True])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 60), st.integers(1, 6))
+def test_rising_columns_send_high_bytes_to_the_positives(seed, n_rows, n_values) -> None:
+    """The cut found is the best among those whose first part has the smaller share of positives."""
+    codes, positive, weight = draw_cell(np.random.default_rng(seed), n_rows, 1, n_values)
+    first = search(codes, positive, weight, np.array([False]), rising=np.array([True]))
+    shares = [weight * (positive == label) for label in (1, 0)]
+    tpr_less_fpr = lambda mask: sum(  # noqa: E731
+        sign * w[mask].sum() / w.sum() for sign, w in zip((1, -1), shares, strict=True)
+    )
+    column = codes[:, 0]
+    masks = [
+        (column <= t) & (column != MISSING) | (side & (column == MISSING))
+        for t in [*range(n_values), MISSING - 1]
+        for side in (False, True)
+    ]
+    values = [tpr_less_fpr(mask) for mask in masks if 0 < mask.sum() < n_rows]
+    best = min(values, default=0.0)
+    if best >= -1e-12:
+        assert first is None
+    else:
+        assert tpr_less_fpr(first) == pytest.approx(best)
 
 
 def test_partition_keeps_all_rows() -> None:
@@ -196,7 +221,7 @@ def test_penalties_of_small_trees_are_the_best_of_their_candidates() -> None:
     weight, order = np.ones(600), np.arange(600)
     starts, stops = np.array([0]), np.array([600])
     n_bins, kinds = np.full(3, 50), np.zeros(3, bool)
-    rows = BinnedSample(codes, positive, weight, n_bins, kinds)
+    rows = BinnedSample(codes, positive, weight, n_bins, kinds, kinds)
     nodes = (rows, order, starts, stops, LeafRank(5, 1.0, 3, 3, 5), rng)
     tables, begins, drawn = grow_level(*nodes)
     chosen = choose_penalties(*nodes, tables, begins, drawn)
@@ -211,7 +236,7 @@ def test_draws_use_only_the_features_drawn() -> None:
     codes = rng.integers(20, size=(300, 8)).astype(np.uint8)
     positive = (rng.random(300) < 0.5).astype(np.uint8)
     starts, stops = np.array([0, 150]), np.array([150, 300])
-    rows = BinnedSample(codes, positive, np.ones(300), np.full(8, 20), np.zeros(8, bool))
+    rows = BinnedSample(codes, positive, np.ones(300), np.full(8, 20), *np.zeros((2, 8), bool))
     parameters = LeafRank(4, 1.0, n_node_features=3, n_cell_features=1)
     tables, begins, drawn = grow_level(rows, np.arange(300), starts, stops, parameters, rng)
     for node in range(2):

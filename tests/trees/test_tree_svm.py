@@ -10,7 +10,6 @@ from sklearn.svm import LinearSVC
 
 from toprank import TreeRank, metrics
 from toprank.encoding import NumericEncoding
-from toprank.trees.growing import Sample, TreeLimits
 from toprank.trees.splitters import (
     SVMSplit,
     balanced_costs,
@@ -21,6 +20,7 @@ from toprank.trees.splitters import (
     fit_svm,
     gaussian_kernel,
 )
+from toprank.trees.tree import Sample, TreeLimits
 
 
 def draw(n: int = 80, d: int = 3, seed: int = 0):

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from toprank import TreeRank, metrics
+from toprank import LogisticRanker, TreeRank, metrics
 from toprank.trees import RankTree, SVMSplit
 
 
@@ -48,6 +49,7 @@ def test_auc_is_additive_over_splits_and_equals_the_metric(splitter) -> None:
     assert (model.tree_.gains()[~model.tree_.is_leaf] > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:TreeRank gives all rows the same score")
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 3), st.integers(1, 4))
 def test_auc_is_additive_on_any_data(seed: int, n: int, d: int, n_values: int) -> None:
@@ -220,12 +222,51 @@ def test_draws_depend_on_the_seed_only() -> None:
 
 
 def test_nothing_to_split() -> None:
-    model = TreeRank().fit(np.ones((10, 2)), np.arange(10) % 2)
+    with pytest.warns(UserWarning, match="TreeRank gives all rows the same score: no cut"):
+        model = TreeRank().fit(np.ones((10, 2)), np.arange(10) % 2)
     assert model.n_leaves_ == 1
     assert isinstance(model.tree_, RankTree)
     assert model.decision_function(np.zeros((3, 2))).tolist() == [0.0, 0.0, 0.0]
     for splitter in ("svm", LogisticRegression()):
-        assert TreeRank(splitter=splitter).fit(np.ones((10, 2)), np.arange(10) % 2).n_leaves_ == 1
+        with pytest.warns(UserWarning, match="same score"):
+            model = TreeRank(splitter=splitter).fit(np.ones((10, 2)), np.arange(10) % 2)
+        assert model.n_leaves_ == 1
+
+
+def test_a_tree_pruned_to_its_root_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 20 == 0  # nothing to learn
+    with pytest.warns(UserWarning, match="pruning left no split.*10 positives.*prune='leafrank'"):
+        model = TreeRank(prune="tree", random_state=0).fit(X, y)
+    assert model.n_leaves_ == 1
+
+
+@each_splitter
+def test_sparse_rows_grow_the_tree_of_dense_rows(splitter) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 6)) * (rng.random((300, 6)) < 0.2)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    y = (np.nan_to_num(X[:, 0] + X[:, 1]) + 0.1 * rng.normal(size=300) > 0.3).astype(int)
+    dense = TreeRank(3, splitter=splitter, random_state=0).fit(X, y)
+    thin = TreeRank(3, splitter=splitter, random_state=0).fit(sparse.csr_array(X), y)
+    expected = dense.decision_function(X)
+    np.testing.assert_array_equal(thin.decision_function(X), expected)
+    for form in (sparse.csr_matrix, sparse.csc_array):
+        np.testing.assert_array_equal(thin.decision_function(form(X)), expected)
+    assert thin.apply(sparse.csr_matrix(X)).tolist() == dense.apply(X).tolist()
+
+
+def test_arrays_with_text_are_answered_as_tables_are() -> None:
+    X = np.array([[1.0, "red"], [2.0, "blue"], [3.0, "red"], [4.0, "blue"]], dtype=object)
+    y = [0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"text in these columns: x1.*pandas.DataFrame\(X\)"):
+        TreeRank().fit(X, y)
+    with pytest.raises(ValueError, match="LogisticRanker needs numbers.*categories: x1.*OneHotEn"):
+        LogisticRanker().fit(X, y)
+    with pytest.raises(ValueError, match="text in these columns: x0, x1"):
+        TreeRank().fit(X.astype(str)[:, [1, 1]], y)
+    numbers = X[:, :1]  # of type object, yet numbers
+    assert TreeRank(1).fit(numbers, y).predict(numbers).tolist() == y
 
 
 def test_svms_learn_what_axes_cannot() -> None:

@@ -9,18 +9,28 @@ contents, half of them among the positives, so neither copies nor the order of t
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, gen_batches
 
 from toprank.base import BaseRanker, TrainingData
-from toprank.margin.matrices import SERIAL, fit_scaler, scale_rows, to_dense
+from toprank.margin.matrices import (
+    SERIAL,
+    ColumnScaler,
+    cut_cells,
+    fit_scaler,
+    fit_threads,
+    scale_rows,
+    to_dense,
+)
 from toprank.parallel import ThreadPool
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
@@ -33,6 +43,9 @@ _ROWS_AT_A_TIME = 4096
 _DOUBLE_LIMIT = 1 << 25  # numbers beyond which features are kept in single precision
 _EIGENVALUE_CUT = 1e-11
 
+# Where the classes can be separated an objective is as good as 0; that of equal scores is about 1.
+LEAST_OBJECTIVE = 1e-2
+SCALE: list[Any] = ["boolean", StrOptions({"robust"})]  #: what `scale` may be
 KERNELS = ("rbf", "laplacian", "poly", "linear")  #: names in `pairwise_kernels` of scikit-learn
 
 
@@ -52,25 +65,75 @@ class Solution:
 
     @property
     def relative_gap(self) -> float:
-        """What may be left to gain, as a share of the objective."""
-        return self.gap / max(abs(self.objective), 1e-12)
+        """What may be left to gain, as a share of the objective (of .01 if that is more)."""
+        return self.gap / max(abs(self.objective), LEAST_OBJECTIVE)
+
+
+def scaler_of(estimator: Any, data: TrainingData) -> ColumnScaler:
+    """Learn the scale of the columns as the estimator's `scale` asks; say which cells were cut off."""
+    names = np.asarray(estimator.columns_.names, dtype=object)
+    scaler = fit_scaler(data.X, data.sample_weight, estimator.scale)
+    if estimator.scale is True and scaler.cut.any():
+        warnings.warn(
+            f"absurdly large cells are cut off: {_listed(names[scaler.cut])} hold cells "
+            "more than 10,000 times as far from the median as 95% of the others, beside which all other "
+            "cells look equal; mend these cells, or leave out their rows",
+            stacklevel=_outside(),
+        )
+    if scaler.faint.any():
+        warnings.warn(
+            f"columns whose cells are too small to be told apart have no say: "
+            f"{_listed(names[scaler.faint])}; give them in another unit",
+            stacklevel=_outside(),
+        )
+    return scaler
+
+
+def _listed(names: np.ndarray) -> str:
+    """Return some names as text."""
+    shown = ", ".join(str(name) for name in names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def _outside() -> int:
+    """Return the stack level of the caller's first frame outside the library, for a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("toprank"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_of_gap(gap: float, tol: float, after: str) -> None:
+    """Warn if an objective is not near its minimum."""
+    if gap > 10 * tol:
+        message = f"the objective is still up to {100 * gap:.2g}% above its minimum after {after}"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 class LinearRanker(BaseRanker):
-    """A ranker whose score is `X @ coef_`, with `coef_` on the scale of the data as given."""
+    """A ranker whose score is `X @ coef_`, with `coef_` on the scale of the data as given.
+
+    Where training has cut off cells, so has scoring: at `limits_`, the least and the greatest cell of
+    each column.
+    """
 
     _accepts_sparse = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PARAMETER_CONSTRAINTS,
-        "scale": ["boolean"],
+        "scale": SCALE,
     }
 
     def _raw_scores(self, X: Any) -> np.ndarray:
+        if hasattr(self, "limits_"):
+            X = cut_cells(X, *self.limits_)
         return np.asarray(X @ self.coef_, dtype=np.float64).ravel()
 
-    def _keep_linear(self, coefficients: np.ndarray, scaler: StandardScaler) -> None:
+    def _keep_linear(self, coefficients: np.ndarray, scaler: ColumnScaler) -> None:
         """Set `coef_` from coefficients that were learnt on scaled columns."""
-        self.coef_ = coefficients / scaler.scale_ if scaler.with_std else coefficients
+        self.coef_ = coefficients / scaler.spread
+        self.__dict__.pop("limits_", None)  # of an earlier fit
+        if scaler.cut.any():
+            self.limits_ = np.stack((scaler.lower, scaler.upper))
 
 
 class GradedQueries(BaseRanker):
@@ -109,16 +172,16 @@ class KernelRanker(LinearRanker):
 
     def _features(
         self, data: TrainingData, pool: ThreadPool
-    ) -> tuple[Any, StandardScaler | KernelMap]:
+    ) -> tuple[Any, ColumnScaler | KernelMap]:
         """Return the features of the rows, and what makes them: a scaler, or the map of a kernel."""
-        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        scaler = scaler_of(self, data)
         if self.kernel == "linear":
             return scale_rows(scaler, data.X), scaler
         names = ("kernel", "gamma", "degree", "coef0", "n_components", "exact_rows", "random_state")
         kernel_map = KernelMap.of(data, scaler, **{name: getattr(self, name) for name in names})
         return kernel_map.transform(data.X, pool), kernel_map
 
-    def _keep(self, coefficients: np.ndarray, source: StandardScaler | KernelMap) -> None:
+    def _keep(self, coefficients: np.ndarray, source: ColumnScaler | KernelMap) -> None:
         """Store the coefficients of features: `coef_`, or the kernel expansion that scores rows."""
         for name in ("coef_", "expansion_"):
             self.__dict__.pop(name, None)  # a refit may change the kernel
@@ -130,7 +193,8 @@ class KernelRanker(LinearRanker):
     def _raw_scores(self, X: Any) -> np.ndarray:
         if hasattr(self, "coef_"):
             return super()._raw_scores(X)
-        return self.expansion_.score(X)
+        with fit_threads(self.n_jobs) as pool:  # the sums of BLAS depend on its threads
+            return self.expansion_.score(X, pool)
 
 
 def deduplicate_rows(data: TrainingData) -> TrainingData:
@@ -163,7 +227,7 @@ class KernelFunction:
     gamma: float
     degree: int
     coef0: float
-    scaler: StandardScaler
+    scaler: ColumnScaler
 
     def __call__(self, X: Any, landmarks: np.ndarray) -> np.ndarray:
         """Return the kernel values of unscaled rows `X` with scaled `landmarks`."""
@@ -182,11 +246,13 @@ class KernelExpansion:
     landmarks: np.ndarray
     dual_coef: np.ndarray
 
-    def score(self, X: Any) -> np.ndarray:
+    def score(self, X: Any, pool: ThreadPool = SERIAL) -> np.ndarray:
         """Score unscaled rows, a block at a time."""
-        blocks = gen_batches(X.shape[0], _ROWS_AT_A_TIME)
-        parts = [self.function(X[block], self.landmarks) @ self.dual_coef for block in blocks]
-        return np.concatenate(parts)
+
+        def scored(block: slice) -> np.ndarray:
+            return self.function(X[block], self.landmarks) @ self.dual_coef
+
+        return np.concatenate(pool.map(scored, gen_batches(X.shape[0], _ROWS_AT_A_TIME)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +267,7 @@ class KernelMap:
     def of(
         cls,
         data: TrainingData,
-        scaler: StandardScaler,
+        scaler: ColumnScaler,
         kernel: str = "rbf",
         *,
         gamma: float | str = "scale",
@@ -212,7 +278,7 @@ class KernelMap:
         random_state: Any = None,
     ) -> KernelMap:
         """Learn the map from unscaled rows (see `RankSVM` for the parameters)."""
-        width = _kernel_width(gamma, data, scaler)
+        width = _kernel_width(gamma, scaler)
         function = KernelFunction(kernel, width, int(degree), float(coef0), scaler)
         chosen = choose_landmarks(data.X, data.y > 0, n_components, exact_rows, random_state)
         landmarks = to_dense(scale_rows(scaler, data.X[chosen]))
@@ -239,15 +305,11 @@ class KernelMap:
         return KernelExpansion(self.function, self.landmarks, self.projection @ coefficients)
 
 
-def _kernel_width(gamma: float | str, data: TrainingData, scaler: StandardScaler) -> float:
+def _kernel_width(gamma: float | str, scaler: ColumnScaler) -> float:
     """Return gamma; "scale" is one over the summed variance of the scaled columns."""
     if gamma != "scale":
         return float(gamma)
-    if scaler.with_std:
-        variance = scaler.var_ / scaler.scale_**2
-    else:
-        variance = fit_scaler(data.X, data.sample_weight).var_
-    total = float(variance.sum())
+    total = float(((scaler.deviation / scaler.spread) ** 2).sum())
     return 1.0 / total if total > 0 else 1.0
 
 

@@ -13,13 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from toprank.docstrings import fill_docstring
-from toprank.margin.base import KernelRanker, LinearRanker
+from toprank.margin.base import KernelRanker, LinearRanker, scaler_of
 from toprank.margin.matrices import (
     SERIAL,
-    fit_scaler,
     fit_threads,
     newton_direction,
     product,
+    row_blocks,
     scale_rows,
     transposed_product,
     weighted_gram,
@@ -31,6 +31,7 @@ __all__ = ["KernelLogisticRanker", "LogisticRanker"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
+_ROUNDING = 1e-6  # share of the terms of a gradient below which their sum tells nothing
 
 
 @fill_docstring
@@ -85,9 +86,10 @@ class LogisticRanker(LinearRanker):
         self : LogisticRanker
         """
         data = self._check_training(X, y, sample_weight)
-        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
+        scaler = scaler_of(self, data)
         model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=self.tol)
-        model.fit(scale_rows(scaler, data.X), data.y, sample_weight=data.sample_weight)
+        with fit_threads(1):
+            model.fit(scale_rows(scaler, data.X), data.y, sample_weight=data.sample_weight)
         self._keep_linear(model.coef_[0], scaler)
         self.n_iter_ = int(model.n_iter_[0])
         self._set_threshold(self._raw_scores(data.X), data)
@@ -308,9 +310,13 @@ def fit_logistic(
 ) -> LogisticFit:
     """Minimise over (v, b) until the gradient is `tol` times that at the start."""
     point = problem.evaluate(_first_guess(problem))
-    # the gradient at zero coefficients and the best intercept
+    # the gradient at zero coefficients and the best intercept; where it is nothing but rounding, as with
+    # constant columns, the size of what cancels out in it
     by_score = problem.weight * (problem.positive_share - problem.y)
-    scale = float(np.linalg.norm(transposed_product(problem.X, by_score))) or 1.0
+    scale = float(np.linalg.norm(transposed_product(problem.X, by_score)))
+    sizes = (abs(problem.X[rows]).T @ np.abs(by_score[rows]) for rows in row_blocks(problem.X))
+    terms = np.append(sum(sizes), np.abs(by_score).sum())  # the last one is the intercept's
+    scale = max(scale, _ROUNDING * float(np.linalg.norm(terms))) or 1.0
     iteration = 0
     while iteration < max_iter and point.norm > tol * scale:
         iteration += 1

@@ -1,26 +1,46 @@
-"""Partial AUC: structural support vector machines, and POISE (Rao & Acharyya 2020)."""
+"""Linear scores that maximise the partial AUC: the structural SVM, and POISE.
+
+The structural SVM of Narasimhan & Agarwal (2013). Where the classes overlap, the convex loss of a narrow
+range has its minimum at w = 0: whenever a mean of the hardest negatives equals the mean of the positives, a
+mixture of orderings has the largest loss and no gradient. The cutting planes then certify that no score
+does better than equal scores. The tight loss has no such trap, but its descent does not leave w = 0 either,
+so it starts from the solution for the whole AUC as well.
+
+POISE (Rao & Acharyya 2020) learns a linear score of the columns, or of paths through a tree.
+"""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods
 
 from toprank import metrics
 from toprank.base import TrainingData
 from toprank.docstrings import fill_docstring
-from toprank.margin.base import NOTHING_TO_COMPARE, LinearRanker, Solution, deduplicate_rows
-from toprank.margin.matrices import fit_scaler, product, scale_rows
-from toprank.margin.partial_batch import BatchOptions, choose_range, fit_range
+from toprank.margin.base import (
+    NOTHING_TO_COMPARE,
+    LinearRanker,
+    Solution,
+    deduplicate_rows,
+    scaler_of,
+    warn_of_gap,
+)
+from toprank.margin.matrices import fit_threads, product, scale_rows, to_dense
 from toprank.margin.partial_loss import SURROGATES, PartialLoss
-from toprank.margin.pegasos import fit_stochastic
+from toprank.margin.partial_solvers import (
+    BatchOptions,
+    candidate_ranges,
+    choose_range,
+    fit_range,
+    fit_stochastic,
+)
 from toprank.margin.tree_path import TreePathEmbedding
 from toprank.progress import progress
 from toprank.ranking import descending_order
@@ -28,11 +48,15 @@ from toprank.sampling import sample_classes
 from toprank.stopping import EarlyStopping, ValidationMetric, hold_out
 from toprank.validation import Interval, StrOptions, check_range
 
-__all__ = ["PartialAUCRanker", "PartialAUCSVM"]
+__all__ = ["POISE", "PartialAUCRanker", "PartialAUCSVM"]
 
+_WHOLE = (0.0, 1.0)
+_NO_SPREAD = 1e-2  # standard deviation of scores, of the margin 1, below which they are equal
 _ROWS_AT_A_TIME = 65_536
-_PENALTIES = (1e-2, 1e-3, 1e-4, 1e-5)
-_MOST_POSITIVES, _MOST_NEGATIVES, _RANGE_FOLDS = 3_000, 12_000, 3
+_SMALL = 1 << 18  # cells up to which an embedding is worked on as a dense matrix
+_PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+_MOST_POSITIVES, _MOST_NEGATIVES = 3_000, 12_000
+_MANY, _FOLDS_OF_MANY, _FOLDS_OF_FEW = 100, 3, 5  # folds by the number of the rarer class
 
 
 @fill_docstring
@@ -50,9 +74,9 @@ class PartialAUCSVM(LinearRanker):
     certificate. A negative at an end of the range is cut there, so that weights are copies of rows;
     where a N and b N are whole numbers this is the paper's definition to the letter.
 
-    With `fpr=(0, 1)` this is Joachims' (2005) SVM for the AUC. Where the classes overlap so much
-    that most positives cannot be put above the negatives of a narrow range, both losses are smallest
-    for equal scores; a warning then says so.
+    With `fpr=(0, 1)` this is Joachims' (2005) SVM for the AUC. Where the classes overlap, so that some
+    mean of the hardest negatives equals the mean of the positives, this loss of a narrow range is
+    smallest for equal scores, whatever C is; `degenerate` says what happens then.
 
     Parameters
     ----------
@@ -61,12 +85,18 @@ class PartialAUCSVM(LinearRanker):
     tight : bool, default=False
         Use the hinge loss on the negatives that rank in the range itself, a smaller bound of the
         partial AUC loss. For a > 0 it is a difference of convex functions, minimised by the
-        concave-convex procedure from the solution of the convex problem.
-    C : float, default=1000.0
-        Factor of the loss, which is a mean over pairs (so it takes larger values than for a sum).
+        concave-convex procedure from the solution of the convex problem and from that for the whole
+        AUC; the lower of the two is kept.
+    C : float, default=10.0
+        Factor of the loss, which is a mean over pairs: it means the same for any number of rows.
+    degenerate : {"fallback", "warn"}, default="fallback"
+        Where equal scores have the smallest loss: take the solution of the tight loss or that for the
+        whole AUC, whichever has the greater partial AUC in `fpr` on the training rows; or keep the
+        equal scores. Both come with a warning.
     %(scale)s
     tol : float, default=1e-3
-        Relative gap between the objective and its certified bound.
+        Gap between the objective and its certified bound, relative to the objective (to .01 if that is
+        more).
     max_iter : int, default=1000
         Most orderings.
 
@@ -81,6 +111,8 @@ class PartialAUCSVM(LinearRanker):
         that of the last convex problem.
     n_iter_ : int
         Orderings found.
+    solution_ : {"structural", "tight", "auc"}
+        The loss that the coefficients minimise; `objective_` and `gap_` are of this one.
     %(classes)s
 
     References
@@ -104,6 +136,7 @@ class PartialAUCSVM(LinearRanker):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRanker._parameter_constraints,
         "tight": ["boolean"],
+        "degenerate": [StrOptions({"fallback", "warn"})],
     }
 
     def __init__(
@@ -111,7 +144,8 @@ class PartialAUCSVM(LinearRanker):
         fpr: tuple[float, float] = (0.0, 1.0),
         *,
         tight: bool = False,
-        C: float = 1000.0,
+        C: float = 10.0,
+        degenerate: str = "fallback",
         scale: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -119,6 +153,7 @@ class PartialAUCSVM(LinearRanker):
         self.fpr = fpr
         self.tight = tight
         self.C = C
+        self.degenerate = degenerate
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
@@ -148,35 +183,89 @@ class PartialAUCSVM(LinearRanker):
             and not np.intersect1d(data.qid[positive], data.qid[~positive]).size
         ):
             raise ValueError(NOTHING_TO_COMPARE)
-        scaler = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
-        rows = scale_rows(scaler, data.X)
-        options = BatchOptions(1.0 / self.C, self.tol, self.max_iter, direct=False)
-        # over the whole range the two losses are the same, and the hinge is quicker
-        structural = not self.tight and fpr != (0.0, 1.0)
-        loss = PartialLoss(positive, data.weights, fpr, "hinge", structural, data.qid)
-        start = None
-        if self.tight and fpr[0] > 0.0:
-            start = fit_range(rows, replace(loss, structural=True), options).coefficients
-        found = fit_range(rows, loss, options, start)
+        scaler = scaler_of(self, data)
+        problem = _StructuralProblem(
+            scale_rows(scaler, data.X),
+            PartialLoss(positive, data.weights, fpr, "hinge", False, data.qid),
+            BatchOptions(1.0 / self.C, self.tol, self.max_iter, direct=False),
+        )
+        # over the whole range all losses are the same, and the hinge is quicker
+        self.solution_ = "auc" if fpr == _WHOLE else "tight" if self.tight else "structural"
+        with fit_threads(1):
+            found = problem.solve(self.solution_)
+            if problem.is_degenerate(found):
+                found = self._without_a_score(problem, found)
         self.objective_, self.gap_, self.n_iter_ = found.objective, found.relative_gap, found.n_iter
         self._keep_linear(found.coefficients, scaler)
-        _warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} orderings; raise max_iter, or lower C")
-        if self.gap_ <= 10 * self.tol and not self.coef_.any():
-            warnings.warn(
-                "no linear score has a smaller loss than equal scores: the classes overlap too much "
-                f"between the false positive rates {fpr[0]:g} and {fpr[1]:g}, and all rows score the "
-                "same; widen fpr, or use PartialAUCRanker, which finds a range that works",
-                stacklevel=2,
-            )
+        warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} orderings; raise max_iter, or lower C")
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
+    def _without_a_score(self, problem: _StructuralProblem, found: Solution) -> Solution:
+        """Say that equal scores have the smallest loss; return what is kept in their place."""
+        low, high = problem.loss.fpr
+        others = {"structural": ("tight", "auc"), "tight": ("auc",), "auc": ()}[self.solution_]
+        certain = found.relative_gap <= 10 * self.tol
+        advice = "all rows score the same; widen fpr, or use PartialAUCRanker"
+        if self.degenerate == "fallback" and others:
+            solved = {name: problem.solve(name) for name in others}
+            self.solution_ = max(others, key=lambda name: problem.quality(solved[name]))
+            found = solved[self.solution_]
+            kept = {"tight": "the tight loss", "auc": "the whole AUC"}[self.solution_]
+            advice = f"the solution for {kept} is kept instead (degenerate='fallback')"
+        warnings.warn(
+            f"no linear score {'has' if certain else 'was found that has'} a smaller loss than equal "
+            f"scores: the classes overlap too much between the false positive rates {low:g} and "
+            f"{high:g}; {advice}",
+            stacklevel=3,
+        )
+        return found
 
-def _warn_of_gap(gap: float, tol: float, after: str) -> None:
-    """Warn if an objective is not near its minimum."""
-    if gap > 10 * tol:
-        message = f"the objective is still up to {100 * gap:.2g}% above its minimum after {after}"
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+class _StructuralProblem:
+    """Scaled rows, the tight loss on them, and the three losses that can be minimised."""
+
+    def __init__(self, rows: Any, loss: PartialLoss, options: BatchOptions) -> None:
+        self.rows, self.loss, self.options = rows, loss, options
+
+    def solve(self, name: str) -> Solution:
+        """Minimise the "structural" or the "tight" loss, or that of the whole "auc"."""
+        if name == "auc":
+            return fit_range(self.rows, self.loss.over(_WHOLE), self.options)
+        if name == "structural":
+            return fit_range(self.rows, replace(self.loss, structural=True), self.options)
+        if self.loss.fpr[0] == 0.0:  # convex: any start will do
+            return fit_range(self.rows, self.loss, self.options)
+        starts = [self.solve(other).coefficients for other in ("structural", "auc")]
+        found = [fit_range(self.rows, self.loss, self.options, start) for start in starts]
+        return min(found, key=lambda solution: solution.objective)
+
+    def is_degenerate(self, found: Solution) -> bool:
+        """Whether equal scores are as good as what was found.
+
+        A small C makes all scores nearly equal too, in proportion to C: that is no degeneracy.
+        """
+        spread = float(np.std(product(self.rows, found.coefficients)))
+        as_good = found.objective >= (1.0 - self.options.tol) * self.loss.at_zero
+        return as_good and spread <= _NO_SPREAD * min(1.0, 1.0 / self.options.strength)
+
+    def quality(self, found: Solution) -> float:
+        """Return the partial AUC on the training rows, the mean over queries if there are any."""
+        scores, loss = product(self.rows, found.coefficients), self.loss
+        query = np.zeros(len(scores), np.int64) if loss.qid is None else loss.qid
+        values = []
+        for rows in (np.flatnonzero(query == one) for one in np.unique(query)):
+            if 0 < np.count_nonzero(loss.positive[rows]) < len(rows):
+                weight = loss.weight[rows]
+                values.append(
+                    metrics.partial_auc(
+                        loss.positive[rows], scores[rows], fpr=loss.fpr, sample_weight=weight
+                    )
+                )
+        return float(np.mean(values))
+
+
+# -- POISE -------------------------------------------------------------------------------------------
 
 
 @fill_docstring
@@ -195,14 +284,16 @@ class PartialAUCRanker(LinearRanker):
     ----------
     fpr : tuple (a, b), default=(0, 0.1)
         Range of false positive rates, 0 <= a < b <= 1.
-    solver : {"batch", "pegasos"}, default="batch"
+    solver : {"batch", "pegasos", "algorithm_1"}, default="batch"
         "batch" computes exact gradients in the time of a sort; L-BFGS and cutting planes then reach
         the optimum with a certificate. "pegasos" takes stochastic steps, with the quantiles of the
-        negatives estimated from a small sample: one pass costs little memory and time.
+        negatives estimated from a small sample: one pass costs little memory and time. "algorithm_1"
+        is the paper's to the letter (see `POISE`).
     loss : {"hinge", "logistic", "exponential"}, default="hinge"
         Loss of a pair as a function of its margin.
-    penalty : float or "auto", default=1e-3
-        The factor c. "auto" takes the best of 1e-2, 1e-3, 1e-4 and 1e-5 on held-out rows.
+    penalty : float or "auto", default="auto"
+        The factor c. "auto" takes the one that does best on held-out folds of at most 15,000 training
+        rows: of 1e-2 to 1e-4, and with fewer rows of the rarer class of values up to 1.
     surrogate_range : {"auto", "exact"} or tuple (a, b), default="auto"
         Range of negatives in the loss. Where classes overlap, the convex loss of a narrow range is
         smallest for equal scores and useless; "auto" tries ranges from (0, 1) down to `fpr` on at
@@ -214,7 +305,7 @@ class PartialAUCRanker(LinearRanker):
     %(scale)s
     tol : float, default=1e-3
         "batch": relative gap between the objective and its certified bound. "pegasos": passes end
-        when three of them lower the objective by less than this share.
+        when three of them lower the objective by less than this share; "algorithm_1" makes them all.
     max_iter : int, default=500
         Most evaluations of the loss ("batch").
     n_epochs : int, default=50
@@ -225,9 +316,9 @@ class PartialAUCRanker(LinearRanker):
         Stop when the metric on held-out rows has not improved for so many rounds (steps of "batch",
         passes of "pegasos"), and keep the best round.
     validation_fraction : float, default=0.1
-        Share of the rows of each class held out for early stopping and for `penalty="auto"`.
+        Share of the rows of each class held out for early stopping.
     eval_metric : str, callable or None, default=None
-        Metric on the held-out rows: a name in `toprank.metrics` or f(y, scores), the greater the
+        Metric on held-out rows and folds: a name in `toprank.metrics` or f(y, scores), the greater the
         better unless it is a metric of the library that says otherwise; None is the partial AUC in
         `fpr`.
     %(verbose)s
@@ -272,7 +363,7 @@ class PartialAUCRanker(LinearRanker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearRanker._parameter_constraints,
-        "solver": [StrOptions({"batch", "pegasos"})],
+        "solver": [StrOptions({"batch", "pegasos", "algorithm_1"})],
         "loss": [StrOptions(set(SURROGATES))],
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "surrogate_range": [StrOptions({"auto", "exact"}), "array-like"],
@@ -288,7 +379,7 @@ class PartialAUCRanker(LinearRanker):
         *,
         solver: str = "batch",
         loss: str = "hinge",
-        penalty: float | str = 1e-3,
+        penalty: float | str = "auto",
         surrogate_range: str | tuple[float, float] = "auto",
         embedding: Any = None,
         scale: bool = True,
@@ -340,10 +431,11 @@ class PartialAUCRanker(LinearRanker):
         if self.embedding is None:
             data = deduplicate_rows(data)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.scaler_ = fit_scaler(data.X, data.sample_weight, enabled=self.scale)
-        problem = _Problem(self, fpr, self._embed_training(data, seed), data, seed)
-        self.penalty_ = problem.best_penalty() if self.penalty == "auto" else float(self.penalty)
-        solution, self.surrogate_range_, self.validation_scores_ = problem.solve(self.penalty_)
+        self.scaler_ = scaler_of(self, data)
+        with fit_threads(1):  # those of BLAS cost many times what they give on small products
+            problem = _Problem(self, fpr, self._embed_training(data, seed), data, seed)
+            found = problem.solve()
+        solution, self.surrogate_range_, self.penalty_, self.validation_scores_ = found
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
         self.gap_ = solution.relative_gap
         if self.embedding_ is None:
@@ -352,7 +444,7 @@ class PartialAUCRanker(LinearRanker):
             self.coef_ = solution.coefficients
         if self.early_stopping_rounds is None:
             advice = "evaluations; raise max_iter or penalty, or scale the columns"
-            _warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} {advice}")
+            warn_of_gap(self.gap_, self.tol, f"{self.n_iter_} {advice}")
         self._set_threshold(self._raw_scores(data.X), data)
         return self
 
@@ -379,10 +471,74 @@ class PartialAUCRanker(LinearRanker):
                 "synthetic rows; repeat the rows instead, or use embedding=None"
             )
         self.embedding_ = embedding
-        return embedding.fit_transform(rows, data.y.astype(np.int64))
+        embedded = embedding.fit_transform(rows, data.y.astype(np.int64))
+        small = (
+            embedded.shape[0] * embedded.shape[1] <= _SMALL
+        )  # quicker without the zeros' indices
+        return to_dense(embedded) if small else embedded
+
+
+def POISE(
+    fpr: tuple[float, float] = (0.0, 0.1),
+    *,
+    penalty: float = 1e-3,
+    n_epochs: int = 10,
+    max_depth: int | None = 10,
+    random_state: Any = None,
+    **parameters: Any,
+) -> PartialAUCRanker:
+    """The method of Rao & Acharyya (2020) as printed, to set beside `PartialAUCRanker`.
+
+    Their Algorithm 1: coefficients drawn from U(-1, 1); each negative that scores in the range, by a fixed
+    sample of the negatives that is scored anew, takes a step of length 1/(2 c t) (Pegasos) against all
+    positives; the last coefficients are kept. The loss is over `fpr` itself, and the paths are those of
+    a single tree grown on all rows, by which the training rows are embedded too. The penalty c, the number
+    of passes and the depth are not printed. Active pairs are those within the margin
+    (the printed sign is the other one, with which steps would stop where they are needed).
+
+    Parameters
+    ----------
+    fpr, penalty, n_epochs, random_state
+        As in `PartialAUCRanker`.
+    max_depth : int or None, default=10
+        Most edges on a path of the tree.
+    **parameters
+        Others of `PartialAUCRanker`.
+
+    Returns
+    -------
+    PartialAUCRanker
+
+    Examples
+    --------
+    >>> from toprank import POISE
+    >>> POISE().surrogate_range
+    'exact'
+    """
+    tree = TreePathEmbedding(
+        n_folds=None, max_depth=max_depth, scale=False, random_state=random_state
+    )
+    settings = {
+        "solver": "algorithm_1",
+        "surrogate_range": "exact",
+        "embedding": tree,
+        **parameters,
+    }
+    return PartialAUCRanker(
+        fpr, penalty=penalty, n_epochs=n_epochs, random_state=random_state, **settings
+    )
 
 
 # -- what is solved ----------------------------------------------------------------------------------
+
+
+class _Fit(NamedTuple):
+    """A solution, with the range and the penalty of its loss and the metric after each round."""
+
+    solution: Solution
+    fpr: tuple[float, float]
+    penalty: float
+    history: list[float]
 
 
 class _Problem:
@@ -404,46 +560,32 @@ class _Problem:
         else:
             self.metric = ValidationMetric.of(metric)
 
-    def best_penalty(self) -> float:
-        """Return the penalty whose solution does best on held-out rows."""
-        kept, held_out = self._hold_out()
-        values = [
-            self._quality(self._minimise(penalty, kept, None, 0)[0].coefficients, held_out)
-            for penalty in _PENALTIES
-        ]
-        best = np.argmax if self.metric.greater_is_better else np.argmin
-        return _PENALTIES[int(best(values))]
-
-    def solve(self, penalty: float) -> tuple[Solution, tuple[float, float], list[float]]:
-        """Minimise on all rows, or on those that early stopping leaves.
-
-        Returns the solution, the range of negatives in its loss, and the metric after each round.
-        """
+    def solve(self) -> _Fit:
+        """Minimise on all rows, or on those that early stopping leaves."""
         part, held_out = np.arange(len(self.positive)), None
         if self.ranker.early_stopping_rounds is not None:
             part, held_out = self._hold_out()
-        return self._minimise(penalty, part, held_out, self.ranker.verbose)
+        return self._minimise(part, held_out)
 
     def _hold_out(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the rows to learn from and of those held out."""
         mask = hold_out(self.positive, self.ranker.validation_fraction, self.seed)
         return np.flatnonzero(~mask), np.flatnonzero(mask)
 
-    def _minimise(
-        self, penalty: float, part: np.ndarray, held_out: np.ndarray | None, verbose: int
-    ) -> tuple[Solution, tuple[float, float], list[float]]:
+    def _minimise(self, part: np.ndarray, held_out: np.ndarray | None) -> _Fit:
         """Minimise on some rows; with held-out rows, keep the round that is best there."""
-        ranker, strength = self.ranker, 2.0 * penalty
+        ranker = self.ranker
+        fpr, penalty, start = self._settings(part)
+        strength = 2.0 * penalty
         options = BatchOptions(strength, ranker.tol, ranker.max_iter)
-        fpr, start = self._range(options, part)
         rows = self.rows if len(part) == self.rows.shape[0] else self.rows[part]
         loss = PartialLoss(self.positive[part], self.weights[part], fpr, ranker.loss)
         patience = None if held_out is None else ranker.early_stopping_rounds
         stopping = EarlyStopping(patience, self.metric.greater_is_better)
         best = np.empty(0)
-        stochastic = ranker.solver == "pegasos"
+        stochastic = ranker.solver != "batch"
         total = ranker.n_epochs if stochastic else None
-        with progress(total, "partial AUC", enabled=verbose) as advance:
+        with progress(total, "partial AUC", enabled=ranker.verbose) as advance:
 
             def after_round(w: np.ndarray) -> bool:
                 nonlocal best
@@ -460,39 +602,64 @@ class _Problem:
                 solution = fit_stochastic(
                     rows, loss, strength, np.random.default_rng(self.seed), tol=ranker.tol,
                     n_epochs=ranker.n_epochs, relative_deviation=ranker.relative_deviation,
-                    callback=after_round,
+                    literal=ranker.solver == "algorithm_1", callback=after_round,
                 )  # fmt: skip
             else:
                 solution = fit_range(rows, loss, options, start, after_round)
         if stopping.history:
             objective = loss(product(rows, best))[0] + penalty * float(best @ best)
             solution = Solution(best, objective, float("nan"), len(stopping.history))
-        return solution, fpr, stopping.history
+        return _Fit(solution, fpr, penalty, stopping.history)
 
     def _quality(self, w: np.ndarray, part: Any) -> float:
         """Return the metric of scores with coefficients w on some rows."""
         weight = None if self.data.sample_weight is None else self.weights[part]
         return self.metric(self.positive[part], product(self.rows[part], w), weight)
 
-    def _range(
-        self, options: BatchOptions, part: np.ndarray
-    ) -> tuple[tuple[float, float], np.ndarray | None]:
-        """Return the range to minimise over, and coefficients to start from if there are any."""
-        chosen = self.ranker.surrogate_range
+    def _settings(self, part: np.ndarray) -> tuple[tuple[float, float], float, np.ndarray | None]:
+        """Return range and penalty, those left to the data by folds, and coefficients to start from."""
+        ranker, chosen = self.ranker, self.ranker.surrogate_range
         given = self.fpr if isinstance(chosen, str) else check_range(chosen)
-        if chosen != "auto" or self.fpr == (0.0, 1.0):
-            return given, None
+        by_data = chosen == "auto" and self.fpr != (0.0, 1.0)
+        if not by_data and ranker.penalty != "auto":
+            return given, float(ranker.penalty), None
         drawn = sample_classes(self.positive[part], _MOST_POSITIVES, _MOST_NEGATIVES, self.seed)
         part = part[drawn]
         rows, positive, weights = self.rows[part], self.positive[part], self.weights[part]
+        auto = isinstance(ranker.penalty, str)
+        penalties = penalties_to_try(self._rarer(part)) if auto else [ranker.penalty]
+        sign = 1.0 if self.metric.greater_is_better else -1.0
 
         def measure(some: np.ndarray, scores: np.ndarray) -> float:
-            weight = weights[some]
-            return metrics.partial_auc(positive[some], scores, fpr=self.fpr, sample_weight=weight)
+            weight = None if self.data.sample_weight is None else weights[some]
+            return sign * self.metric(positive[some], scores, weight)
 
-        folds = content_folds(rows, positive, _RANGE_FOLDS, np.random.default_rng(self.seed))
-        loss = PartialLoss(positive, weights, self.fpr, self.ranker.loss)
-        return choose_range(rows, loss, options, measure, folds)
+        n_folds = _FOLDS_OF_MANY if self._rarer(part) >= _MANY else _FOLDS_OF_FEW
+        folds = content_folds(rows, positive, n_folds, np.random.default_rng(self.seed))
+        loss = PartialLoss(positive, weights, given, ranker.loss)
+        options = BatchOptions(1.0, ranker.tol, ranker.max_iter)
+        ranges = candidate_ranges(given) if by_data else [given]
+        strengths = [2.0 * float(penalty) for penalty in penalties]
+        fpr, strength, start = choose_range(rows, loss, options, ranges, strengths, measure, folds)
+        return fpr, 0.5 * strength, start
+
+    def _rarer(self, part: np.ndarray) -> float:
+        """Return the weight of the rarer class among some rows."""
+        weight, positive = self.weights[part], self.positive[part]
+        return float(min(weight[positive].sum(), weight[~positive].sum()))
+
+
+def penalties_to_try(n_rare: float) -> list[float]:
+    """Return the penalties among which folds choose, the strongest first: more of them for few rows.
+
+    Examples
+    --------
+    >>> penalties_to_try(20), penalties_to_try(5_000)
+    ([1.0, 0.1, 0.01, 0.001], [0.01, 0.001, 0.0001])
+    """
+    strongest = 1.0 if n_rare < 100 else 0.1 if n_rare < 1000 else 0.01
+    weakest = 1e-3 if n_rare < 1000 else 1e-4
+    return [c for c in _PENALTIES if weakest <= c <= strongest]
 
 
 def content_folds(

@@ -43,6 +43,7 @@ from toprank.margin.matrices import (
     SERIAL,
     fit_threads,
     product,
+    rotate_onto_rows,
     row_blocks,
     solve_positive,
     to_dense,
@@ -56,7 +57,6 @@ __all__ = ["RankLS"]
 
 _MOST_COLUMNS = 2048  # beyond, the columns are rotated onto the rows or the system is iterated
 _ROWS_AT_A_TIME = 8192
-_EIGENVALUE_CUT = 1e-12
 
 
 @fill_docstring
@@ -192,12 +192,8 @@ class RankLS(GradedQueries, KernelRanker):
         if X.shape[1] <= _MOST_COLUMNS:
             return self._closed_form(X, y, laplacian)
         if X.shape[0] <= _MOST_COLUMNS:
-            values, vectors = linalg.eigh(
-                to_dense(X @ X.T)
-            )  # XX' = USU': the rows become U S^(1/2)
-            kept = values > max(values[-1], 0.0) * _EIGENVALUE_CUT
-            root, vectors = np.sqrt(values[kept]), vectors[:, kept]
-            return X.T @ (vectors / root @ self._closed_form(vectors * root, y, laplacian))
+            features, back = rotate_onto_rows(X)
+            return back @ self._closed_form(features, y, laplacian)
         if isinstance(self.alpha, str):
             raise ValueError(
                 f"with more than {_MOST_COLUMNS} rows and columns alpha='auto' is not at hand: give "

@@ -25,16 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.base import InputChecks
 from toprank.binning import N_BINS, Bins
 from toprank.docstrings import fill_docstring
-from toprank.margin.matrices import (
-    fit_scaler,
-    fit_threads,
-    product,
-    row_blocks,
-    scale_rows,
-    to_dense,
-)
-from toprank.margin.partial_batch import BatchOptions, fit_range
+from toprank.margin.base import SCALE, scaler_of
+from toprank.margin.matrices import fit_threads, product, row_blocks, scale_rows, to_dense
 from toprank.margin.partial_loss import PartialLoss
+from toprank.margin.partial_solvers import BatchOptions, fit_range
 from toprank.sampling import sample_rows, stratified_folds
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
@@ -148,7 +142,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "bandwidth": [Interval(Real, 0, None, closed="neither"), None],
         "penalty": [Interval(Real, 0, None, closed="neither")],
-        "scale": ["boolean"],
+        "scale": SCALE,
         "sparse_output": ["boolean"],
     }
 
@@ -287,7 +281,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         data = self._check_training(X, y)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=(self.n_folds or 1) + 1).tolist()
-        self.scaler_ = fit_scaler(data.X, enabled=self.scale)
+        self.scaler_ = scaler_of(self, data)
         positive = data.y > 0
         # never more folds than rows of the rarer class, and none with a single such row
         rare = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
@@ -317,7 +311,9 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
         rows = sample_rows(positive, rows, min(self.max_rows or most, most), seed)
         part, labels = scale_rows(self.scaler_, matrix[rows]), positive[rows]
         loss = PartialLoss(labels, np.ones(len(rows)), (0.0, 1.0))
-        w = fit_range(part, loss, BatchOptions(2.0 * self.penalty, tol=1e-3)).coefficients
+        # the tree needs the direction only, and L-BFGS comes near it: no certificate
+        options = BatchOptions(2.0 * self.penalty, tol=1e-3, certify=False)
+        w = fit_range(part, loss, options).coefficients
         part = _with_score(part, w)  # frees the rows without the score
         most_edges = np.iinfo(np.int64).max if self.max_depth is None else self.max_depth
         return w, grow(part, labels, most_edges, self.min_samples_leaf, self.smote_neighbors, seed)
@@ -359,8 +355,7 @@ class TreePathEmbedding(InputChecks, TransformerMixin, BaseEstimator):
             )
             if column < self.n_features_in_:
                 name = names[column]
-                threshold *= scaler.scale_[column] if scaler.with_std else 1.0
-                threshold += scaler.mean_[column] if scaler.with_mean else 0.0
+                threshold = threshold * scaler.spread[column] + scaler.centre[column]
             found.append(f"tree{k}_edge{node}[{name}{sign}{threshold:.6g}]")
         return found
 

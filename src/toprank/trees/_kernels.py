@@ -40,7 +40,10 @@ class BinnedSample(NamedTuple):
     positive: np.ndarray
     weight: np.ndarray
     n_bins: np.ndarray  # the bytes of a column are below this number, or MISSING
-    is_category: np.ndarray
+    is_category: np.ndarray  # whether a cell may cut the column into any two sets of bytes
+    rising: (
+        np.ndarray
+    )  # whether the side of the greater bytes must have the greater share of positives
 
 
 class Workspace(NamedTuple):
@@ -124,7 +127,7 @@ def find_cut(rows, order, begin, end, P, N, features, min_weight, work, cut, bit
             has_other = rows.n_bins[feature] > OTHER
             best = _scan_categories(groups, P, N, min_weight, best, has_other, cut, bits)
         else:
-            best = _scan_numbers(groups, P, N, min_weight, best, cut)
+            best = _scan_numbers(groups, P, N, min_weight, best, rows.rising[feature], cut)
         if best > before:
             cut[FEATURE] = feature
     return cut[FEATURE] >= 0
@@ -180,7 +183,7 @@ def _groups_by_counting(counters, n_bins, groups):
 
 
 @njit(cache=True, nogil=True)
-def _scan_numbers(groups, P, N, min_weight, best, cut):
+def _scan_numbers(groups, P, N, min_weight, best, rising, cut):
     """Try every threshold, with missing cells on either side; return the best value so far."""
     count = len(groups)
     missing_p, missing_n, present = 0.0, 0.0, count
@@ -199,7 +202,9 @@ def _scan_numbers(groups, P, N, min_weight, best, cut):
             first = p_first + n_first
             if first < min_weight or total - first < min_weight:
                 continue
-            value = abs(p_first * N - n_first * P)
+            value = n_first * P - p_first * N
+            if not rising:
+                value = abs(value)
             if value > best + RELATIVE_NOISE * P * N:
                 best = value
                 if k + 1 < present:  # half-way through the empty bins between the two parts

@@ -9,6 +9,19 @@ given cells no other assignment has a higher TPR - FPR, and that difference is a
 
 so every cut has a gain, value(first) + value(second) - value(cell) >= 0 with value = max(0, tpr - fpr): it
 is what pruning weighs and what a variable's importance adds up.
+
+A cell can search the best set of categories by sorting them by their share of positives in the cell. With
+few categories that is the best set; with many it finds one in pure noise: each holds so few rows that its
+share is chance, and the same rows then confirm it. So a column with many categories is ordered once, by
+the rates
+
+    (positives + 1) / (rows + 1 / share of positives in all rows),
+
+and cut like a number. Training rows carry the rate that the *other folds* give their category
+(Micci-Barreca 2001, SIGKDD Explorations 3, estimated across folds): their own labels have no say. Where a
+category has few positives, those rows see a lower rate than their neighbours, since their fold is the one
+without them; so a cut must also send the categories of high rates to the side with more positives (`rising`
+in the kernels).
 """
 
 from __future__ import annotations
@@ -19,7 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from toprank.binning import OTHER, Bins
+from toprank.binning import MISSING, N_BINS, OTHER, Bins
+from toprank.sampling import stratified_folds
 from toprank.trees._kernels import (
     FEATURE,
     MISSING_FIRST,
@@ -32,7 +46,8 @@ from toprank.trees._kernels import (
     shuffle,
     workspace,
 )
-from toprank.trees.growing import (
+from toprank.trees.tree import (
+    RankTree,
     Sample,
     TreeLimits,
     best_candidate,
@@ -42,10 +57,17 @@ from toprank.trees.growing import (
     penalty_candidates,
     range_weights,
 )
-from toprank.trees.tree import RankTree
 
-__all__ = ["LeafRank", "LeafRankRules", "LeafRankSplitter", "cut_gains"]
+__all__ = [
+    "LeafRank",
+    "LeafRankRules",
+    "LeafRankSplitter",
+    "apply_order",
+    "cut_gains",
+    "order_categories",
+]
 
+N_FOLDS = 5  # in which rates of categories are estimated
 FIRST, SECOND, SIDE = range(MISSING_FIRST + 1, MISSING_FIRST + 4)  # the last entries of a cell
 N_ENTRIES = SIDE + 1
 NOISE = 1e-13  # a smaller gain is the rounding of shares that cancel
@@ -116,18 +138,26 @@ class LeafRankRules:
 
 
 class LeafRankSplitter:
-    """LeafRank on one sample of bytes."""
+    """LeafRank on one sample of bytes; `is_ordered` are the columns of categories in order of their rates."""
 
     def __init__(
-        self, sample: Sample, limits: TreeLimits, bins: Bins, parameters: LeafRank
+        self,
+        sample: Sample,
+        limits: TreeLimits,
+        bins: Bins,
+        parameters: LeafRank,
+        is_ordered: np.ndarray | None = None,
     ) -> None:
+        is_ordered = np.zeros(bins.n_columns, dtype=bool) if is_ordered is None else is_ordered
         # a bound on the bytes of each column; above OTHER where training rows have rare categories
         n_bins = np.where(bins.is_category, bins.n_cuts, bins.n_cuts + 1)
-        for column in np.flatnonzero(bins.is_category):
+        n_bins[is_ordered] += 1  # for OTHER
+        is_set = bins.is_category & ~is_ordered
+        for column in np.flatnonzero(is_set):
             if (sample.rows[:, column] == OTHER).any():
                 n_bins[column] = OTHER + 1
         self.rows = BinnedSample(
-            sample.rows, sample.positive, sample.weight, n_bins, bins.is_category
+            sample.rows, sample.positive, sample.weight, n_bins, is_set, is_ordered
         )
         self.limits = limits
         self.parameters = parameters
@@ -428,3 +458,77 @@ def _deal_folds(positive, rows, n_folds, rng):
         fold[i] = seen[label] % n_folds
         seen[label] += 1
     return fold
+
+
+# -- categories in the order of their rates ---------------------------------------------------------
+
+
+def order_categories(
+    codes: np.ndarray,
+    columns: np.ndarray,
+    positive: np.ndarray,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Order the categories of some columns by their rates.
+
+    Parameters
+    ----------
+    codes : uint8 ndarray of shape (n_rows, n_columns)
+    columns : int ndarray
+        Those to order.
+    positive, weight : ndarray of shape (n_rows,)
+    rng : Generator
+        Draws the folds.
+
+    Returns
+    -------
+    tables : uint8 ndarray of shape (n_columns, 256)
+        What each byte becomes, in rows to be scored; the lowest rate is 0. Other columns keep theirs.
+    training : uint8 ndarray of shape (n_rows, n_columns)
+        The training rows, with the rates of the folds they are not in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = np.repeat(np.array([[0], [1], [2]], np.uint8), 20, axis=0)
+    >>> positive = np.repeat([1, 0, 1], [15, 25, 20])
+    >>> rng = np.random.default_rng(0)
+    >>> tables, _ = order_categories(codes, np.array([0]), positive, np.ones(60), rng)
+    >>> tables[0, :3].tolist()
+    [1, 0, 2]
+    """
+    tables = np.tile(np.arange(N_BINS, dtype=np.uint8), (codes.shape[1], 1))
+    training = codes.copy()
+    fold = stratified_folds(positive, N_FOLDS, rng)
+    for column in columns:
+        own = codes[:, column]
+        rates = _rates(own, positive, weight)
+        known = np.unique(own[own != MISSING])
+        values = np.unique(rates[known])
+        cuts = (values[:-1] + values[1:]) / 2  # the byte of a rate is how many of them lie below it
+        tables[column] = MISSING  # what training did not have
+        tables[column, known] = np.searchsorted(cuts, rates[known])
+        for number in range(N_FOLDS):
+            inside, outside = fold == number, fold != number
+            others = _rates(own[outside], positive[outside], weight[outside])
+            present = inside & (own != MISSING)
+            training[present, column] = np.searchsorted(cuts, others[own[present]])
+    return tables, training
+
+
+def apply_order(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """Return rows of bytes with the ordered columns replaced, in place."""
+    for column in np.flatnonzero((tables != np.arange(N_BINS)).any(axis=1)):
+        codes[:, column] = tables[column][codes[:, column]]
+    return codes
+
+
+def _rates(codes: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the shrunken rate of each byte: one positive more, in as many rows as it takes on average."""
+    positives = np.bincount(codes, weight * positive, minlength=N_BINS)
+    rows = np.bincount(codes, weight, minlength=N_BINS)
+    share = positives.sum() / rows.sum()
+    if share == 0.0:  # a fold may hold all positives
+        return np.zeros(N_BINS)
+    return (positives + 1.0) / (rows + 1.0 / share)

@@ -61,9 +61,9 @@ class Region:
             covered &= np.logical_or.reduce([rule.mask(table) for rule in rules])
         return covered
 
-    def sql(self, *, table: str | None = None) -> str:
-        """Return the region as an SQL condition (`TRUE` if it covers every row)."""
-        parts = [[rule.sql(table=table) for rule in rules] for rules in self.parts]
+    def sql(self, *, table: str | None = None, dialect: str | None = None) -> str:
+        """Return the region as an SQL condition (`TRUE` if it covers every row), as `Rule.sql` does."""
+        parts = [[rule.sql(table=table, dialect=dialect) for rule in rules] for rules in self.parts]
         return _join(parts, " OR ", " AND ") or "TRUE"
 
     @property
@@ -220,7 +220,7 @@ def _present_bytes(model: Any, column: int) -> np.ndarray:
         return np.arange(len(cuts) + 1)
     codes = np.full(len(values), OTHER)
     codes[cuts.astype(np.int64)] = np.arange(len(cuts))
-    return codes
+    return model.category_bytes_[column][codes]
 
 
 def _first_bytes(cell: np.ndarray, bits: np.ndarray) -> np.ndarray:

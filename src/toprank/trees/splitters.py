@@ -25,8 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 from toprank.encoding import NumericEncoding
 from toprank.sampling import sample_classes, sample_rows
 from toprank.trees._kernels import shuffle
-from toprank.trees.growing import Sample, TreeLimits, grow_without_fold
-from toprank.trees.tree import RankTree
+from toprank.trees.tree import RankTree, Sample, TreeLimits, grow_without_fold
 from toprank.validation import check_choice
 
 __all__ = [
