@@ -45,16 +45,17 @@ def assert_alike(model: Any, X: np.ndarray) -> None:
 
 
 BOOSTED = {
-    "trees": lambda: toprank.GradientBoostingRanker(n_estimators=100, random_state=0, n_jobs=1),
+    "trees": lambda: toprank.GradientBoostingRanker(n_estimators=50, random_state=0, n_jobs=1),
     "seeds": lambda: toprank.GradientBoostingRanker(
-        n_estimators=30, n_seeds=3, subsample=0.7, random_state=0, n_jobs=1),
+        objective="ap_sigmoid", n_estimators=30, n_seeds=3, random_state=0, n_jobs=1),
     "line search": lambda: toprank.GradientBoostingRanker(
-        n_estimators=30, step="line_search", random_state=0, n_jobs=1),
+        objective="ap_sigmoid", n_estimators=30, n_seeds=1, step="line_search", random_state=0, n_jobs=1),
     "stumps": lambda: toprank.RankBoost(n_estimators=60),
     "push": lambda: toprank.PNormPush(n_estimators=40),
     "clauses": lambda: toprank.PRankBoost(n_estimators=20, random_state=0),
     "paths": lambda: toprank.PRankBoost(n_estimators=20, weak="path", random_state=0),
     "partial": lambda: toprank.PAUCBoost(n_estimators=30),
+    "scorecard": lambda: toprank.RuleScorecard(8, 2),
     "splines": lambda: toprank.PAUCBoost(n_estimators=30, weak="spline"),
 }  # fmt: skip
 
@@ -100,6 +101,7 @@ LINEAR = {
     "poise": lambda: toprank.PartialAUCRanker(),
     "greedy": lambda: toprank.GreedyPAUC(),
     "structural": lambda: toprank.PartialAUCSVM(),
+    "svm, long tails cut off": lambda: toprank.RankSVM(scale="robust"),
 }
 
 
@@ -116,12 +118,69 @@ def test_an_ensemble_without_rounds_scores_all_rows_alike() -> None:
     assert_alike(model, with_gaps(X))
 
 
+def table(n: int = 300, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers, a few categories and many, with missing cells."""
+    rng = np.random.default_rng(seed)
+    X, y = rows(n, seed)
+    frame = pd.DataFrame(with_gaps(X), columns=list("abcd"))
+    country = np.where(rng.random(n) < 0.3 + 0.4 * y, "NL", rng.choice(["DE", "FR", "BE"], n))
+    shop = np.char.add("shop ", (rng.zipf(1.4, n) % 60).astype(str))
+    frame.insert(1, "country", pd.Series(country, dtype=object).mask(rng.random(n) < 0.1))
+    return frame.assign(shop=shop, size=pd.Categorical(rng.integers(0, 3, n))), y
+
+
+def run_table(graph: Any, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    columns = {
+        name: np.where(frame[name].isna(), "", frame[name].astype(object).map(str))
+        if name in ("country", "shop", "size")
+        else frame[name].to_numpy(dtype=np.float64)
+        for name in frame
+    }
+    cells = {
+        name: column.astype(object if column.dtype.kind == "U" else column.dtype)[:, None]
+        for name, column in columns.items()
+    }
+    names = [output.name for output in graph.graph.output]
+    return dict(zip(names, session.run(names, cells), strict=True))
+
+
+WITH_CATEGORIES = {
+    "trees": BOOSTED["seeds"],
+    "sets of categories": lambda: toprank.GradientBoostingRanker(
+        "logistic", n_estimators=30, max_categories=100, random_state=0, n_jobs=1, n_seeds=1),
+    "stumps": BOOSTED["stumps"],
+    "clauses": BOOSTED["clauses"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WITH_CATEGORIES)
+def test_categories_are_text(case: str) -> None:
+    frame, y = table()
+    model = WITH_CATEGORIES[case]().fit(frame, y)
+    test = table(n=500, seed=5)[0]
+    test.loc[::9, ["country", "shop"]] = "never seen"
+    found = run_table(to_onnx(model), test)["score"]
+    np.testing.assert_allclose(found, model.decision_function(test), rtol=1e-5, atol=1e-5)
+    assert len(np.unique(found)) > 5
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_calibrated_models_give_probabilities(method: str) -> None:
+    frame, y = table()
+    ranker = toprank.RankBoost(n_estimators=20)
+    model = toprank.CalibratedRanker(ranker, method=method, cv=3).fit(frame, y)
+    test = table(n=500, seed=5)[0]
+    found = run_table(to_onnx(model), test)
+    expected = model.predict_proba(test)[:, 1]
+    np.testing.assert_allclose(found["probability"], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found["score"], model.decision_function(test), rtol=1e-5, atol=1e-5)
+
+
 def test_refusals_name_what_is_in_the_way() -> None:
     X, y = rows()
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(country=np.where(X[:, 0] > 0, "NL", "DE"))
-    booster = toprank.GradientBoostingRanker(n_estimators=3).fit(frame, y)
-    with pytest.raises(ValueError, match=r"categorical columns \(country\)"):
-        to_onnx(booster)
     for model, message in (
         (toprank.TreeRank(max_depth=2), "TreeRank cannot be exported"),
         (toprank.RankSVM(kernel="rbf"), "RankSVM with a kernel"),
@@ -132,3 +191,6 @@ def test_refusals_name_what_is_in_the_way() -> None:
             to_onnx(model.fit(X, y))
     with pytest.raises(NotFittedError):
         to_onnx(toprank.LogisticRanker())
+    frame = table()[0].rename(columns={"a": "score"})
+    with pytest.raises(ValueError, match="a column called 'score'"):
+        to_onnx(toprank.RankBoost(n_estimators=3).fit(frame, y))

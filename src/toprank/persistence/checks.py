@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from toprank.registry import WRAPPERS
+from toprank.parallel import MAX_THREADS
+from toprank.registry import MEMBERS, RELATIONAL, RELATIONAL_TRANSFORMERS, TRANSFORMERS, WRAPPERS
 
 __all__ = [
-    "ModelFileError", "check_estimator", "check_record", "check_scikit_learn", "children_follow", "is_wrapper",
-    "make_record", "require",
+    "ModelFileError", "check_estimator", "check_record", "check_threads", "children_follow", "is_a",
+    "is_ascending", "is_fitted", "is_integer", "is_wrapper", "make_record", "require",
 ]  # fmt: skip
 
-MAX_THREADS = 1024
 MAX_TREE_DEPTH = 62  # of a ranking tree: positions are integers of 64 bits
-MAX_SKLEARN_COLUMNS = 2_000_000  # of a step of scikit-learn, which need not list their names
 
 
 class ModelFileError(ValueError):
@@ -140,7 +139,7 @@ ARRAYS: dict[str, dict[str, Array]] = {
     },
     "LeafRankRules": {
         "cells": Array("i4", ("n", 6)), "weights": Array("f8", N2), "bits": Array("u1", ("*", 32)),
-        "roots": Array("i4", ("*",), low=-1),
+        "roots": Array("i4", ("*",), low=0),
     },
     "SVMRules": {
         "intercept": Array("f8"), "gamma": Array("f8"), "points": Array("f8", ("points", "width")),
@@ -151,11 +150,18 @@ ARRAYS: dict[str, dict[str, Array]] = {
         "keys": Array("u8"), "places": Array("i8", low=0, high="n"),
         "multipliers": Array("u8", ("trees",)), "ranks": Array("f4", ("*", "trees")),
     },
+    "ColumnScaler": {
+        "centre": Array("f8"), "spread": Array("f8", low=np.finfo(float).tiny),
+        "deviation": Array("f8", low=0), "lower": Array("f8", finite=False),
+        "upper": Array("f8", finite=False), "faint": Array("?"),
+    },
     "KernelExpansion": {"landmarks": Array("f8", ("n", "*")), "dual_coef": Array("f8")},
     "PathTree": {
         "feature": Array("i8"), "left": Array("i8"), "right": Array("i8"),
         "sign": Array("i8", low=-1, high=2), "threshold": Array("f8", finite=False),
     },
+    "TextProjection": {"components": Array("f8", ("n", "*"))},
+    "TableFeatures": {"kept": Array("i8", low=0), "source": Array("i8", low=0)},
     "OutOfFoldCounts": {
         "tops": Array("f8"), "bottoms": Array("f8"), "positives": Array("f8", low=0),
         "negatives": Array("f8", low=0), "positive_squares": Array("f8", low=0),
@@ -182,7 +188,7 @@ def check_record(name: str, record: Any) -> None:
 # -- records: what must hold between fields -----------------------------------------------------------
 
 
-def _ascending(values: np.ndarray) -> bool:
+def is_ascending(values: np.ndarray) -> bool:
     return bool((values[1:] > values[:-1]).all())
 
 
@@ -208,18 +214,41 @@ def children_follow(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _category_lists(columns: Any) -> bool:
-    """Whether categories are lists of different values; they need not be sorted."""
-    return all(
-        values.ndim == 1 and values.dtype.kind in "Uifbu" and len(np.unique(values)) == len(values)
-        for values in columns.categories
-        if values is not None
-    )
+    """Whether categories are lists of different numbers or texts; they need not be sorted."""
+    for values in columns.categories:
+        if values is not None:
+            plain = values.ndim == 1 and values.dtype.kind in "OUifbu"
+            if plain and values.dtype.kind == "O":
+                plain = all(type(value) is str for value in values)
+            if not plain or len(np.unique(values)) != len(values):
+                return False
+    return True
+
+
+def _category_numbers(columns: Any) -> bool:
+    """Whether there is a number for each category of the columns that are given as numbers."""
+    if len(columns.numbers) not in (0, len(columns.categories)):
+        return False
+    for values, numbers in zip(columns.categories, columns.numbers, strict=False):
+        if numbers is not None:
+            if values is None:
+                return False
+            Array("f8", (len(values),), low=-1).check(numbers, "the numbers of categories")
+    return True
 
 
 def _cut_points(cuts: Any) -> bool:
     """Whether cut points, or categories with a bin, ascend."""
     fits = isinstance(cuts, np.ndarray) and cuts.dtype == "f8" and cuts.ndim == 1
-    return fits and len(cuts) <= 254 and bool(np.isfinite(cuts).all()) and _ascending(cuts)
+    return fits and len(cuts) <= 254 and bool(np.isfinite(cuts).all()) and is_ascending(cuts)
+
+
+def _finite_list(values: Any) -> bool:
+    """Whether it is None or a list of finite numbers, at least one."""
+    if values is None:
+        return True
+    fits = isinstance(values, np.ndarray) and values.dtype == "f8" and values.ndim == 1
+    return fits and len(values) > 0 and bool(np.isfinite(values).all())
 
 
 def _known_categories(bins: Any, columns: Any) -> bool:
@@ -232,30 +261,17 @@ def _known_categories(bins: Any, columns: Any) -> bool:
     )
 
 
-def _sound_scaler(scaler: Any) -> bool:
-    """Whether a StandardScaler inside a ranker is None or finite everywhere, and does not divide by 0."""
-    if type(scaler).__name__ != "StandardScaler":
-        return False
-    for name in ("mean_", "var_", "scale_"):
-        if getattr(scaler, name, None) is not None:
-            width = Array(
-                "f8",
-                (scaler.n_features_in_,),
-                low=np.finfo(float).tiny if name == "scale_" else None,
-            )
-            width.check(getattr(scaler, name), f"the {name} of a scaler")
-    return True
-
-
 # The columns of `cells`, one row for each node of the small trees that split a node.
 FEATURE, THRESHOLD, MISSING_FIRST, FIRST, SECOND, SIDE = range(6)
 
 
 def _forward(rules: Any) -> bool:
-    """Whether the children of a small tree come after their parent."""
+    """Whether the children of a small tree come after their parent, and before the next small tree."""
     inner = rules.cells[:, FEATURE] >= 0
-    children = rules.cells[inner][:, [FIRST, SECOND]]
-    return bool((children > np.flatnonzero(inner)[:, None]).all() and (children < len(inner)).all())
+    children, parents = rules.cells[inner][:, [FIRST, SECOND]], np.flatnonzero(inner)
+    ends = np.append(rules.roots[1:], len(inner))
+    own_end = ends[np.searchsorted(rules.roots, parents, side="right") - 1]
+    return bool(((children > parents[:, None]) & (children < own_end[:, None])).all())
 
 
 def _svm_sizes(rules: Any) -> bool:
@@ -297,6 +313,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
     "Columns": [
         (lambda c: len(c.names) == len(c.categories) == len(set(c.names)), "repeats or lacks columns"),
         (_category_lists, "has a damaged list of categories"),
+        (_category_numbers, "has damaged counts of categories"),
     ],
     "Rule": [(lambda r: len(r.literals) < 10_000, "has too many conditions")],
     "KeptRound": [
@@ -331,7 +348,8 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
     ],
     "LeafRankRules": [
         (lambda r: len(r.bits) in {1, max(len(r.cells), 1)}, "has lost its sets of categories"),
-        (lambda r: (r.roots < max(len(r.cells), 1)).all(), "has a root out of range"),
+        (lambda r: _within(r.roots, 0, max(len(r.cells), 1)) and is_ascending(r.roots),
+         "has a root out of range"),
         (_forward, "has a child out of range"),
         (lambda r: (r.cells[:, FEATURE] >= -1).all(), "has a column out of range"),
         (lambda r: _within(r.cells[:, SIDE], 0, 2), "has a side out of range"),
@@ -350,23 +368,48 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
     ],
     "CellOrder": [
         (lambda o: o.distance in ("footrule", "kendall"), "has an unknown distance"),
-        (lambda o: len(o.keys) > 0 and _ascending(o.keys), "has keys that do not ascend"),
+        (lambda o: len(o.keys) > 0 and is_ascending(o.keys), "has keys that do not ascend"),
         (lambda o: len(o.ranks) == (len(o.keys) if o.distance == "kendall" else 0), "has lost ranks"),
         (lambda o: 0 < len(o.node_ranks) == len(o.multipliers), "has lost trees"),
         (lambda o: all(np.isfinite(r).all() for r in o.node_ranks), "has a rank that is not finite"),
     ],
     "KernelFunction": [
-        (lambda f: _sound_scaler(f.scaler), "has a damaged scaler"),
+        (lambda f: is_a(f.scaler, "ColumnScaler"), "has a damaged scaler"),
         (lambda f: f.name in ("rbf", "laplacian", "poly", "linear"), "is unknown"),
         (lambda f: np.isfinite([f.gamma, f.coef0]).all() and 0 <= f.degree < 100, "is damaged"),
     ],
     "KernelExpansion": [
         (lambda e: len(e.landmarks) > 0, "has no landmarks"),
-        (lambda e: e.landmarks.shape[1] == e.function.scaler.n_features_in_, "is for other columns"),
+        (lambda e: e.landmarks.shape[1] == e.function.scaler.n_columns, "is for other columns"),
     ],
     "PathTree": [
         (lambda t: children_follow(t.left, t.right), "has a child out of range"),
         (lambda t: ((t.feature >= 0) == (t.left != -1)).all(), "has leaves that split"),
+    ],
+    "TargetEncoding": [
+        (lambda e: len(e.shares) == len(e.counts), "has lost columns"),
+        (lambda e: all(map(_finite_list, (*e.shares, *e.counts))), "has a damaged list of shares"),
+    ],
+    "TableFeatures": [
+        (lambda f: 0 < len(f.kept) == len(f.columns.names), "has lost features"),
+        (lambda f: is_ascending(f.kept), "has features out of order"),
+        (lambda f: len(set(f.dates)) == len(f.dates), "reads a date twice"),
+        (lambda f: len({text.column for text in f.texts}) == len(f.texts), "reads a text twice"),
+    ],
+    "FittedModel": [
+        (lambda f: f.form in ("native", "target", "scaled"), "has an unknown form"),
+        (lambda f: f.encoding is None or is_a(f.encoding, "TargetEncoding", "NumericEncoding"),
+         "has an unknown encoding"),
+        (lambda f: hasattr(f.model, "decision_function") or hasattr(f.model, "predict_proba"),
+         "does not score"),
+    ],
+    "LogOdds": [
+        (lambda s: np.isfinite([s.slope, s.intercept, s.low, s.high]).all(), "is not finite"),
+        (lambda s: s.slope >= 0 and s.low <= s.high, "falls"),
+    ],
+    "Member": [
+        (lambda m: 0 < m.weight <= 1 + 1e-9, "has an impossible weight"),
+        (lambda m: len(m.models) > 0, "has no models"),
     ],
     "OutOfFoldCounts": [
         (lambda s: 0 < len(s.tops) <= 100_000, "is empty, or too long"),
@@ -378,7 +421,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda m: m.method in ("isotonic", "sigmoid"), "has an unknown method"),
         (lambda m: np.isfinite([m.slope, m.intercept]).all() and m.slope >= 0, "is damaged"),
         (lambda m: (len(m.knots) > 0) == (m.method == "isotonic"), "lacks its curve"),
-        (lambda m: _ascending(m.knots) and (np.diff(m.values) >= 0).all(), "does not rise"),
+        (lambda m: is_ascending(m.knots) and (np.diff(m.values) >= 0).all(), "does not rise"),
         (lambda m: (m.values <= 1).all(), "leaves the range from 0 to 1"),
     ],
 }  # fmt: skip
@@ -389,27 +432,72 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
 
 def check_estimator(model: Any) -> None:
     """Check that the parts of a fitted estimator fit one another and its columns."""
-    state = vars(model)
-    _check_threads(model)
-    n_columns = state.get("n_features_in_")
-    if n_columns is None:
-        return  # not fitted: a parameter of another estimator
-    require(_is_integer(n_columns, 1, 2**31 - 1), "a model has no columns")
+    state, name = vars(model), type(model).__name__
+    check_threads(model)
+    if not is_fitted(model):
+        return  # a parameter of another estimator
+    for choices in required_attributes(name):
+        one = any(choice in state for choice in choices.split("|"))
+        require(one, f"a fitted {name} lacks {choices.replace('|', ' or ')}")
+    n_columns = state["n_features_in_"]
+    require(is_integer(n_columns, 1, 2**31 - 1), "a model has no columns")
     if is_wrapper(model):
         _check_wrapper(model, n_columns)
-    elif "schema_" not in state:
+    elif name not in {*RELATIONAL, *RELATIONAL_TRANSFORMERS}:
         _check_columns(state, n_columns)
-    if type(model).__name__ != "TableEncoder":
+    if name not in {"TableEncoder", "RelationalFeatures"}:
         _check_classes(state)
     offset = state.get("offset_", 0.0)
     require(isinstance(offset, float) and np.isfinite(offset), "a threshold is not finite")
     for name, (classes, width) in PARTS.items():
         fits = name not in state or (
-            _is_a(state[name], *classes) and width(state[name]) == n_columns
+            is_a(state[name], *classes) and width(state[name]) == n_columns
         )
         require(fits, f"the {name} of a model is not for its columns")
     for name, holds, wrong in ATTRIBUTES:
         require(name not in state or holds(model), wrong)
+
+
+# What a fitted estimator cannot do without, besides what all have; of names joined by | one.
+REQUIRED: dict[str, str] = {
+    "LogisticRanker": "coef_",
+    **dict.fromkeys(
+        ("GradientBoostingRanker", "TunedLogisticBooster", *MEMBERS),
+        "boosters_ booster_weights_ trained_on_sparse_",
+    ),
+    **dict.fromkeys(
+        ("RankBoost", "PNormPush", "PRankBoost", "PAUCBoost", "RuleScorecard"), "bins_ rounds_"
+    ),
+    "GreedyPAUC": "coef_",
+    "TreeRank": "space_ tree_",
+    "RankingForest": "space_ trees_ node_scores_ consensus_",
+    "RankSVM": "coef_|expansion_",
+    "RankLS": "coef_|expansion_",
+    "KernelLogisticRanker": "coef_|expansion_",
+    "PartialAUCSVM": "coef_",
+    "PartialAUCRanker": "coef_ embedding_ scaler_",
+    "AutoRanker": "members_ features_ usual_",
+    **dict.fromkeys(RELATIONAL, "schema_ rounds_"),
+    **dict.fromkeys(RELATIONAL_TRANSFORMERS, "schema_ aggregates_ exists_ numbers_"),
+    **dict.fromkeys(WRAPPERS, "estimator_ calibration_ staircase_"),
+    "TreePathEmbedding": "scaler_ trees_ score_coef_",
+    "TableEncoder": "trained_on_sparse_ encoding_|scale_",
+}
+
+
+def required_attributes(name: str) -> list[str]:
+    """Return the fitted attributes that an estimator of a class must have."""
+    of_all = ["n_features_in_"]
+    if name not in {*RELATIONAL, *RELATIONAL_TRANSFORMERS, *WRAPPERS}:
+        of_all.append("columns_")
+    if name not in {*TRANSFORMERS, *RELATIONAL_TRANSFORMERS}:
+        of_all += ["classes_", "offset_"]
+    return of_all + REQUIRED.get(name, "").split()
+
+
+def is_fitted(model: Any) -> bool:
+    """Whether an estimator has any attribute that a fit sets; their names end in an underscore."""
+    return any(name.endswith("_") for name in vars(model))
 
 
 def is_wrapper(model: Any) -> bool:
@@ -417,22 +505,23 @@ def is_wrapper(model: Any) -> bool:
     return type(model).__name__ in WRAPPERS
 
 
-def _is_integer(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, (int, np.integer)) and low <= int(value) <= high
+def is_integer(value: Any, low: int, high: int) -> bool:
+    whole = isinstance(value, (int, np.integer)) and type(value) is not bool
+    return whole and low <= int(value) <= high
 
 
-def _is_a(value: Any, *names: str) -> bool:
+def is_a(value: Any, *names: str) -> bool:
     """Whether a value, which an allowed class has made, is of a class of one of these names."""
     return type(value).__name__ in names
 
 
 def _all_are(values: Any, container: type[list[Any] | tuple[Any, ...]], name: str) -> bool:
-    return type(values) is container and all(_is_a(value, name) for value in values)
+    return type(values) is container and all(is_a(value, name) for value in values)
 
 
-def _check_threads(model: Any) -> None:
+def check_threads(model: Any) -> None:
     jobs = vars(model).get("n_jobs")
-    possible = jobs is None or _is_integer(jobs, -MAX_THREADS, MAX_THREADS)
+    possible = jobs is None or is_integer(jobs, -MAX_THREADS, MAX_THREADS)
     require(possible, "a model asks for an impossible number of threads")
 
 
@@ -449,12 +538,12 @@ def _check_wrapper(model: Any, n_columns: int) -> None:
         same &= absent or (arrays and own.tolist() == other.tolist())  # type: ignore[union-attr]
     require(same, "a calibrated model and its ranker have other columns or classes")
     for name, kind in (("staircase_", "OutOfFoldCounts"), ("calibration_", "ProbabilityMap")):
-        require(_is_a(state.get(name), kind), "a calibrated model lacks its calibration")
+        require(is_a(state.get(name), kind), "a calibrated model lacks its calibration")
 
 
 def _check_columns(state: dict[str, Any], n_columns: int) -> None:
     columns, names = state.get("columns_"), state.get("feature_names_in_")
-    known = _is_a(columns, "Columns") and len(columns.names) == n_columns  # type: ignore[union-attr]
+    known = is_a(columns, "Columns") and len(columns.names) == n_columns  # type: ignore[union-attr]
     require(known, "a model does not say what its columns are")
     if names is not None:
         text = isinstance(names, np.ndarray) and names.dtype == object and names.ndim == 1
@@ -476,7 +565,7 @@ PARTS: dict[str, tuple[tuple[str, ...], Callable[[Any], int]]] = {
     "schema_": (("Schema",), lambda schema: schema.target.arity),
     "bins_": (("BinnedColumns",), lambda bins: len(bins.columns.names)),
     "space_": (("Bins", "NumericEncoding"), lambda space: space.n_columns),
-    "scaler_": (("StandardScaler",), lambda scaler: scaler.n_features_in_),
+    "scaler_": (("ColumnScaler",), lambda scaler: scaler.n_columns),
     "expansion_": (("KernelExpansion",), lambda expansion: expansion.landmarks.shape[1]),
     "encoding_": (("NumericEncoding",), lambda encoding: encoding.n_columns),
 }
@@ -484,9 +573,9 @@ PARTS: dict[str, tuple[tuple[str, ...], Callable[[Any], int]]] = {
 
 def _columns_of_splits(tree: Any, space: Any) -> bool:
     """Whether the splits of a ranking tree are over columns that exist."""
-    if _is_a(tree.rules, "LeafRankRules"):
+    if is_a(tree.rules, "LeafRankRules"):
         return _within(tree.rules.cells[:, FEATURE], -1, space.n_columns)
-    if _is_a(tree.rules, "SVMRules"):
+    if is_a(tree.rules, "SVMRules"):
         return _within(tree.rules.columns, 0, len(space.source))
     widths = [getattr(split, "n_features_in_", None) for split in tree.rules.models]
     known = all(_within(columns, 0, len(space.source)) for columns in tree.rules.columns)
@@ -495,8 +584,8 @@ def _columns_of_splits(tree: Any, space: Any) -> bool:
 
 def _check_rank_trees(trees: Any, space: Any) -> bool:
     for tree in trees:
-        require(_is_a(tree, "RankTree"), "a ranking tree is something else")
-        fits = _is_a(tree.rules, "LeafRankRules") == _is_a(space, "Bins")
+        require(is_a(tree, "RankTree"), "a ranking tree is something else")
+        fits = is_a(tree.rules, "LeafRankRules") == is_a(space, "Bins")
         require(fits, "splits and bins do not fit together")
         require(_columns_of_splits(tree, space), "the column of a split is out of range")
     return True
@@ -505,25 +594,26 @@ def _check_rank_trees(trees: Any, space: Any) -> bool:
 def _check_trees(model: Any) -> bool:
     """Check the trees of a forest or of a path embedding."""
     require(type(model.trees_) is list and len(model.trees_) > 0, "a model has no trees")
-    if hasattr(model, "scaler_"):
+    if is_a(model, "TreePathEmbedding"):
         return _check_embedding(model)
     _check_rank_trees(model.trees_, model.space_)
-    _check_node_ranks(model.node_ranks_, model.trees_)
-    require(model.consensus in ("spearman", "footrule", "kendall"), "unknown consensus")
-    if model.consensus != "spearman":
+    _check_node_scores(model.node_scores_, model.trees_)
+    consensus = vars(model).get("consensus_")
+    require(consensus in ("precision", "spearman", "footrule", "kendall"), "unknown consensus")
+    if consensus in ("footrule", "kendall"):
         order: Any = vars(model).get("cell_order_")
-        known = _is_a(order, "CellOrder") and order.distance == model.consensus
+        known = is_a(order, "CellOrder") and order.distance == consensus
         require(known, "a forest has lost its consensus")
-        _check_node_ranks(list(order.node_ranks), model.trees_)
+        _check_node_scores(list(order.node_ranks), model.trees_)
     return True
 
 
-def _check_node_ranks(ranks: Any, trees: list[Any]) -> None:
-    """Check that there is a rank for each node that a row can end in."""
-    require(type(ranks) is list and len(ranks) == len(trees), "a forest has lost its ranks")
-    for tree, own in zip(trees, ranks, strict=True):
-        Array("f8", ("*",), finite=False).check(own, "the ranks of leaves")
-        require(len(own) > np.flatnonzero(tree.left < 0).max(), "a tree has leaves without a rank")
+def _check_node_scores(scores: Any, trees: list[Any]) -> None:
+    """Check that there is a score for each node that a row can end in."""
+    require(type(scores) is list and len(scores) == len(trees), "a forest has lost its scores")
+    for tree, own in zip(trees, scores, strict=True):
+        Array("f8", ("*",), finite=False).check(own, "the scores of leaves")
+        require(len(own) > np.flatnonzero(tree.left < 0).max(), "a tree has leaves without a score")
 
 
 def _check_embedding(model: Any) -> bool:
@@ -558,72 +648,42 @@ def _encoded_categories(model: Any) -> bool:
 # Fitted attribute, what else must hold of it, what is wrong if not; in this order, since some rely on others.
 ATTRIBUTES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("coef_", lambda m: Array("f8").check(m.coef_, "the coefficients") is not None, ""),
-    ("coef_", lambda m: getattr(m, "embedding_", None) is not None or len(m.coef_) == m.n_features_in_,
+    ("coef_", lambda m: len(m.coef_) == m.n_features_in_
+     or (is_a(m, "PartialAUCRanker") and m.embedding_ is not None),
      "the coefficients are not the array they should be"),
+    ("limits_", lambda m: Array("f8", (2, int(m.n_features_in_)), finite=False).check(
+        m.limits_, "the limits of the columns") is not None, ""),
     ("boosters_", lambda m: m.boosters_ and _all_are(m.boosters_, list, "Booster"),
      "a model has no boosters"),
+    ("boosters_", lambda m: len(Array("f8").check(m.booster_weights_, "the weights of the boosters"))
+     == len(m.boosters_), "a model has more or fewer boosters than weights"),
     ("boosters_", lambda m: type(vars(m).get("trained_on_sparse_")) is bool,
      "a boosted model is incomplete"),
     ("bins_", lambda m: m.bins_.columns.names == m.columns_.names,
      "the bins of a model are for other columns"),
     ("rounds_", lambda m: _all_are(m.rounds_, tuple, "KeptRound"), "a model has no rounds"),
-    ("rounds_", lambda m: all(_all_are(kept.rules, tuple, "Clause" if hasattr(m, "schema_") else "Rule")
+    ("rounds_", lambda m: all(_all_are(kept.rules, tuple, "Clause" if is_a(m, *RELATIONAL) else "Rule")
                               for kept in m.rounds_), "a model holds rules of the wrong kind"),
-    ("space_", lambda m: not _is_a(m.space_, "Bins") or _known_categories(m.space_, m.columns_),
+    ("aggregates_", lambda m: _all_are(m.aggregates_, tuple, "Aggregate")
+     and len(m.aggregates_) == len(m.exists_)
+     and all(is_integer(k, 0, m.n_features_in_ - 1) for k in m.numbers_),
+     "the columns of a transformer are damaged"),
+    ("space_", lambda m: not is_a(m.space_, "Bins") or _known_categories(m.space_, m.columns_),
      "the bins of a model are for other columns"),
+    ("space_", lambda m: Array("u1", (int(m.n_features_in_), 256)).check(
+        vars(m).get("category_bytes_"), "the order of the categories") is not None, ""),
     ("tree_", lambda m: _check_rank_trees([m.tree_], m.space_), ""),
     ("trees_", _check_trees, ""),
     ("encoding_", _encoded_categories, "an encoding has a category that does not exist"),
     ("scale_", lambda m: (Array("f8", (int(m.n_features_in_),)).check(m.scale_, "the scale") > 0).all(),
      "the scale of an encoder is not above 0"),
-    ("scaler_", lambda m: _sound_scaler(m.scaler_), "the scaler of a model is damaged"),
+    ("embedding_", lambda m: m.embedding_ is None
+     or getattr(m.embedding_, "n_features_in_", None) == m.n_features_in_,
+     "the embedding of a model is for other columns"),
+    ("members_", lambda m: m.members_ and _all_are(m.members_, tuple, "Member"),
+     "a model has no members"),
+    ("features_", lambda m: is_a(m.features_, "TableFeatures")
+     and _within(m.features_.source, 0, int(m.n_features_in_)), "the features are for other columns"),
+    ("usual_", lambda m: isinstance(m.usual_, np.ndarray) and m.usual_.dtype == "f8"
+     and m.usual_.shape == m.features_.kept.shape, "a model has lost its usual values"),
 ]  # fmt: skip
-
-
-# -- parts of scikit-learn ----------------------------------------------------------------------------
-
-
-def check_scikit_learn(name: str, model: Any) -> None:
-    """Check those parts of scikit-learn whose state reaches compiled code."""
-    _check_threads(model)
-    state = vars(model)
-    n_columns = state.get("n_features_in_", 0)
-    possible = _is_integer(n_columns, 0, MAX_SKLEARN_COLUMNS)
-    require(possible, f"a {name} has an impossible number of columns")
-    if "tree_" in state:
-        tree = model.tree_
-        fits = hasattr(tree, "n_features") and tree.n_features == model.n_features_in_
-        require(fits, "a decision tree is for other columns")
-        whole = model.n_outputs_ == 1 and state.get("n_classes_") == tree.n_classes[0]
-        require(whole, "a decision tree is for other classes")
-    if "estimators_" in state:
-        for tree in model.estimators_:
-            same = getattr(tree, "n_features_in_", None) == model.n_features_in_
-            require(same and hasattr(tree, "tree_"), "a forest has trees for other columns")
-    if name == "OneHotEncoder" and "categories_" in state:
-        _check_one_hot(model)
-
-
-def _check_one_hot(encoder: Any) -> None:
-    """Check a OneHotEncoder: it turns categories into positions in a sparse matrix, unchecked."""
-    require(not getattr(encoder, "_infrequent_enabled", False), "a OneHotEncoder groups categories")
-    categories = encoder.categories_
-    whole = type(categories) is list and len(categories) == encoder.n_features_in_
-    require(whole, "a OneHotEncoder has lost categories")
-    dropped = getattr(encoder, "drop_idx_", None)
-    grouped = getattr(encoder, "_drop_idx_after_grouping", None)
-    expected = []
-    for k, values in enumerate(categories):
-        plain = isinstance(values, np.ndarray) and values.ndim == 1 and len(values) > 0
-        require(plain, "the categories of a OneHotEncoder are damaged")
-        if values.dtype.kind != "O":
-            known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-            ascending = _ascending(known) and len(values) - len(known) <= 1
-            require(ascending, "the categories of a OneHotEncoder are out of order")
-        drop = None if dropped is None else dropped[k]
-        require(drop == (None if grouped is None else grouped[k]), "a OneHotEncoder is damaged")
-        exists = drop is None or _is_integer(drop, 0, len(values) - 1)
-        require(exists, "a OneHotEncoder drops a category that does not exist")
-        expected.append(len(values) - (drop is not None))
-    counted = [int(n) for n in encoder._n_features_outs]
-    require(counted == expected, "the categories of a OneHotEncoder are miscounted")

@@ -13,29 +13,31 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from toprank import metrics
-from toprank.persistence.boosters import make_booster, make_tree, tree_parts
-from toprank.persistence.checks import (
-    check_estimator,
-    check_record,
-    check_scikit_learn,
-    make_record,
-    require,
+from toprank.metrics.registry import METRICS
+from toprank.persistence.boosters import make_booster
+from toprank.persistence.checks import check_estimator, check_record, make_record, require
+from toprank.persistence.scikit_learn import check_scikit_learn, make_tree, tree_parts
+from toprank.registry import (
+    ESTIMATORS,
+    MEMBERS,
+    RELATIONAL,
+    RELATIONAL_TRANSFORMERS,
+    TRANSFORMERS,
+    WRAPPERS,
 )
-from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS, WRAPPERS
 
 __all__ = ["ARRAY_TYPE", "Decoder", "Encoder"]
 
 MAX_DEPTH = 100
 MAX_DIMENSIONS = 8
-MAX_LENGTH = 2**40
+MAX_LENGTH, MAX_EMPTY_LENGTH = 2**40, 2**21
 
 # -- what a model file may hold -----------------------------------------------------------------------
 
@@ -50,16 +52,21 @@ RECORDS = _by_name({
     "toprank.binning": "binning.Bins",
     "toprank.encoding": "NumericEncoding",
     "toprank.rule": "Literal Rule",
-    "toprank.rules.binned": "BinnedColumns",
-    "toprank.rules.scoring": "KeptRound",
-    "toprank.rules.relational.clause": "Variable Constant Atom Clause",
+    "toprank.rules.weak_rankers": "BinnedColumns",
+    "toprank.rules.boosters": "KeptRound",
+    "toprank.rules.relational.clause": "Variable Constant Atom Aggregate Comparison Clause",
     "toprank.rules.relational.schema": "Mode Predicate Schema",
     "toprank.trees.tree": "RankTree",
     "toprank.trees.leafrank": "LeafRankRules",
     "toprank.trees.splitters": "SVMRules EstimatorRules SVMSplit",
     "toprank.trees.consensus": "CellOrder",
+    "toprank.margin.matrices": "ColumnScaler",
     "toprank.margin.base": "KernelFunction KernelExpansion",
     "toprank.margin.tree_path": "PathTree",
+    "toprank.automatic.features": "TextProjection TableFeatures TargetEncoding",
+    "toprank.automatic.portfolio": "FittedModel",
+    "toprank.automatic.ensemble": "LogOdds",
+    "toprank.automatic.ranker": "Member",
     "toprank.shortlisting.counts": "OutOfFoldCounts",
     "toprank.shortlisting.calibration": "ProbabilityMap",
 })  # fmt: skip
@@ -87,12 +94,18 @@ TYPES: dict[str, type] = {cls.__name__: cls for cls in (float, int, str, bool, o
 TYPES |= {f"numpy.{np.dtype(code).name}": np.dtype(code).type for code in "?bhilqBHILQefd"}
 TYPES["numpy.str_"] = np.str_
 
+# The only functions that a file can name: metrics f(y, scores), which score no row of a model.
+METRIC_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: metric.function for name, metric in METRICS.items()
+}
+
 
 @cache
-def _modules(kind: str) -> dict[str, str]:
+def modules_of(kind: str) -> dict[str, str]:
     """Return the modules of all classes of a kind ("estimator", "record" or "sklearn") by name."""
     if kind == "estimator":
-        return {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **WRAPPERS}
+        relational = {**RELATIONAL, **RELATIONAL_TRANSFORMERS}
+        return {**ESTIMATORS, **relational, **TRANSFORMERS, **WRAPPERS, **MEMBERS}
     if kind == "sklearn":
         return SCIKIT_LEARN
     objectives = import_module("toprank.objectives").OBJECTIVES.values()
@@ -102,7 +115,7 @@ def _modules(kind: str) -> dict[str, str]:
 def class_of(kind: str, name: Any) -> type:
     """Return the class of a kind and name."""
     require(isinstance(name, str), f"it names a {kind} that is not text")
-    modules = _modules(kind)
+    modules = modules_of(kind)
     require(name in modules, f"it holds a {kind} {name[:60]!r}, which is not among those allowed")
     return getattr(import_module(modules[name]), name.rpartition(".")[2])
 
@@ -110,88 +123,27 @@ def class_of(kind: str, name: Any) -> type:
 def name_of(value: Any) -> tuple[str, str] | None:
     """Return kind and name under which an object is stored; None for what cannot be."""
     for kind in ("estimator", "record", "sklearn"):
-        for name in _modules(kind):
+        for name in modules_of(kind):
             same_name = name.rpartition(".")[2] == type(value).__name__
             if same_name and class_of(kind, name) is type(value):
                 return kind, name
     return None
 
 
-# -- arrays -------------------------------------------------------------------------------------------
-
-ARRAY_TYPE = re.compile(r"b1|[iu][1248]|f[48]|U[1-9][0-9]{0,5}")
-
-
-def is_type_name(name: Any) -> bool:
-    """Whether it is the short name of a type that can be stored, such as "f8" or "U12"."""
-    return isinstance(name, str) and ARRAY_TYPE.fullmatch(name) is not None
-
-
-class Pools:
-    """Cells of arrays by type: arrays go in one after the other, and come out in the same order.
-
-    Each array takes the cells that come next, so no two can claim the same, and a file cannot describe
-    more than it holds.
-    """
-
-    def __init__(self, stored: Mapping[str, bytes] | None = None) -> None:
-        self.parts: dict[str, list[np.ndarray]] = {}
-        self.cells = {name: _read_cells(name, data) for name, data in (stored or {}).items()}
-        self.taken = dict.fromkeys(self.cells, 0)
-
-    def put(self, array: np.ndarray, name: str) -> dict[str, Any]:
-        """Add an array of a type of that name; return what is needed to take it out again."""
-        by_column = array.flags.f_contiguous and not array.flags.c_contiguous
-        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        self.parts.setdefault(name, []).append(little_endian.ravel("F" if by_column else "C"))
-        return {"type": name, "shape": list(array.shape), "order": "F" if by_column else "C"}
-
-    def to_bytes(self) -> dict[str, bytes]:
-        """Return the cells of each type."""
-        return {name: np.concatenate(parts).tobytes() for name, parts in self.parts.items()}
-
-    def take(self, name: Any, shape: Any, order: Any) -> np.ndarray:
-        """Return the next array of a type."""
-        known = isinstance(name, str) and name in self.cells
-        require(known, "an array has an unknown type, or one that has no cells")
-        plain = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and order in ("C", "F")
-        possible = plain and all(type(s) is int and 0 <= s <= MAX_LENGTH for s in shape)
-        require(possible, "an array has an impossible shape")
-        size = math.prod(shape)
-        start, pool = self.taken[name], self.cells[name]
-        require(size <= len(pool) - start, "an array is larger than the cells that are stored")
-        self.taken[name] = start + size
-        return pool[start : start + size].reshape(shape, order=order).copy(order="K")
-
-    def finish(self) -> None:
-        """Check that nothing is left over."""
-        used = all(self.taken[name] == len(pool) for name, pool in self.cells.items())
-        require(used, "there are more cells than arrays to hold them")
-
-
-def _read_cells(name: str, data: bytes) -> np.ndarray:
-    """Return the cells of one type; booleans must be 0 or 1, and text must be text."""
-    dtype = np.dtype(name).newbyteorder("<")
-    require(len(data) % dtype.itemsize == 0, "an array is cut short")
-    cells = np.frombuffer(data, dtype=dtype)
-    if name == "b1":
-        require((cells.view(np.uint8) <= 1).all(), "an array of booleans is damaged")
-    if name[0] == "U":
-        points = np.frombuffer(data, dtype="<u4")
-        text = (points <= 0x10FFFF) & ((points < 0xD800) | (points > 0xDFFF))
-        require(text.all(), "an array of text is damaged")
-    return cells.astype(dtype.newbyteorder("="), copy=False)
-
-
 # -- a model as plain data ----------------------------------------------------------------------------
 
-# Requests of scikit-learn's metadata routing concern fit in a search, not a fitted model.
-LEFT_OUT = ("_metadata_request",)
+ARRAY_TYPE = re.compile(r"b1|[iu][1248]|f[48]|U[1-9][0-9]{0,5}")
+# Requests of scikit-learn's metadata routing concern fit in a search, not a fitted model; the training summary
+# has a member of its own, where it is checked.
+LEFT_OUT = ("_metadata_request", "training_summary_")
 Where = tuple[str, ...]  # the place of a value in the model, for messages
 
 
 class Encoder:
-    """Turns a model into JSON, and keeps its arrays (`pools`) and boosters beside.
+    """Turns a model into JSON, and keeps its arrays and boosters beside.
+
+    Cells of arrays go in one after the other, by type, and come out in the same order: no two arrays can
+    claim the same cells, and a file cannot describe more than it holds.
 
     Examples
     --------
@@ -201,8 +153,12 @@ class Encoder:
     """
 
     def __init__(self) -> None:
-        self.pools = Pools()
+        self.arrays: dict[str, list[np.ndarray]] = {}
         self.boosters: list[bytes] = []
+
+    def cells(self) -> dict[str, bytes]:
+        """Return the cells of all arrays of each type."""
+        return {name: np.concatenate(parts).tobytes() for name, parts in self.arrays.items()}
 
     def encode(self, value: Any, where: Where = ()) -> Any:
         """Encode a value."""
@@ -221,8 +177,7 @@ class Encoder:
         if isinstance(value, np.generic):
             return {"~": "scalar", "type": _storable(value.dtype, where), "value": value.item()}
         if isinstance(value, np.dtype):
-            name = "O" if value.kind == "O" else _storable(value, where)
-            return {"~": "dtype", "type": name}
+            return {"~": "dtype", "type": "O" if value.kind == "O" else _storable(value, where)}
         if isinstance(value, type):
             for name, known in TYPES.items():
                 if value is known:
@@ -237,13 +192,19 @@ class Encoder:
         return {name: self.encode(value, (*where, f".{name}")) for name, value in state.items()}
 
     def _array(self, value: np.ndarray, where: Where) -> Any:
+        shape = list(value.shape)
         if value.dtype == object:
             items = self._items(value.ravel().tolist(), where)
-            return {"~": "objects", "shape": list(value.shape), "items": items}
+            return {"~": "objects", "shape": shape, "items": items}
         value = np.asarray(value) if isinstance(value, np.memmap) else value
         if type(value) is not np.ndarray:
             raise TypeError(_refusal(f"a {type(value).__name__}", where))
-        return {"~": "array", **self.pools.put(value, _storable(value.dtype, where))}
+        name = _storable(value.dtype, where)
+        by_column = value.flags.f_contiguous and not value.flags.c_contiguous
+        order: Literal["F", "C"] = "F" if by_column else "C"
+        little_endian = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        self.arrays.setdefault(name, []).append(little_endian.ravel(order))
+        return {"~": "array", "type": name, "shape": shape, "order": order}
 
     def _object(self, value: Any, where: Where) -> Any:
         """Encode a record, an estimator, a booster, a tree or a metric; nothing else."""
@@ -256,7 +217,7 @@ class Encoder:
         if place == ("sklearn.tree._tree", "Tree"):
             return {"~": "tree", "parts": self._fields(tree_parts(value), where)}
         name = getattr(value, "__name__", "")
-        if callable(value) and name in metrics.__all__ and getattr(metrics, name) is value:
+        if inspect.isfunction(value) and METRIC_FUNCTIONS.get(name) is value:
             return {"~": "metric", "name": name}
         found = name_of(value)
         if found is None:
@@ -319,8 +280,8 @@ class Decoder:
     `_read_tag` reads the part with that tag; its parameters are the keys that the part must have.
     """
 
-    def __init__(self, arrays: Mapping[str, bytes], boosters: Sequence[bytes]) -> None:
-        self.pools = Pools(arrays)
+    def __init__(self, arrays: Mapping[str, bytes], boosters: Iterator[dict[str, Any]]) -> None:
+        self.cells = {name: _read_cells(name, data) for name, data in arrays.items()}
         self.boosters = boosters
         self.n_boosters = 0
         self.columns: Any = None  # of the estimator that is being put together
@@ -328,8 +289,9 @@ class Decoder:
     def decode_model(self, tree: Any) -> Any:
         """Return the model; every array and booster must have been used, once."""
         model = self.decode(tree)
-        self.pools.finish()
-        require(self.n_boosters == len(self.boosters), "it holds boosters that no model uses")
+        left = sum(map(len, self.cells.values()))
+        require(left == 0, "there are more cells than arrays to hold them")
+        require(next(self.boosters, None) is None, "it holds boosters that no model uses")
         return model
 
     def decode(self, node: Any) -> Any:
@@ -370,14 +332,17 @@ class Decoder:
         return slice(*ends)
 
     def _read_array(self, type: Any, shape: Any, order: Any) -> np.ndarray:
-        return self.pools.take(type, shape, order)
+        known = isinstance(type, str) and type in self.cells
+        require(known, "an array has an unknown type, or one that has no cells")
+        require(_is_shape(shape) and order in ("C", "F"), "an array has an impossible shape")
+        size, cells = math.prod(shape), self.cells[type]
+        require(size <= len(cells), "an array is larger than the cells that are stored")
+        self.cells[type] = cells[size:]
+        return cells[:size].reshape(shape, order=order).copy(order="K")
 
     def _read_objects(self, shape: Any, items: Any) -> np.ndarray:
         items = self._list(items)
-        plain = isinstance(shape, list) and all(
-            type(s) is int and 0 <= s <= len(items) for s in shape
-        )
-        fits = plain and int(np.prod(shape, dtype=float)) == len(items)
+        fits = _is_shape(shape) and math.prod(shape) == len(items)
         require(fits, "an array of objects is damaged")
         array = np.empty(len(items), dtype=object)
         for k, item in enumerate(items):  # all at once, NumPy would look into the items
@@ -386,12 +351,13 @@ class Decoder:
 
     def _read_scalar(self, type: Any, value: Any) -> Any:
         kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": (float, int), "U": str}
-        fits = is_type_name(type) and isinstance(value, kinds[type[0]])
+        fits = _is_type_name(type) and isinstance(value, kinds[type[0]])
         require(fits, "a number of it is damaged")
         return np.dtype(type).type(value)
 
     def _read_dtype(self, type: Any) -> np.dtype:
-        require(type == "O" or is_type_name(type), "a type of it is unknown")
+        plain = type == "O" or (_is_type_name(type) and not type.startswith("U"))
+        require(plain, "a type of it is unknown")
         return np.dtype(type)
 
     def _read_type(self, name: Any) -> type:
@@ -410,21 +376,22 @@ class Decoder:
         return random
 
     def _read_metric(self, name: Any) -> Callable[..., Any]:
-        known = name in metrics.__all__ and inspect.isfunction(getattr(metrics, name))
+        known = isinstance(name, str) and name in METRIC_FUNCTIONS
         require(known, "it names an unknown metric")
-        return getattr(metrics, name)
+        return METRIC_FUNCTIONS[name]
 
     def _read_tree(self, parts: Any) -> Any:
         return make_tree(self._fields(parts))
 
     def _read_booster(self, number: Any, threads: Any) -> Any:
         require(type(number) is int and number == self.n_boosters, "its boosters are out of order")
-        require(number < len(self.boosters), "one of its boosters is missing")
         possible = type(threads) is int and 0 <= threads <= 1024
         require(possible, "a booster asks for too many threads")
+        found = next(self.boosters, {})
+        require(found, "one of its boosters is missing")
         require(self.columns is not None, "a booster comes without columns")
         self.n_boosters += 1
-        return make_booster(self.boosters[number], self.columns, threads)
+        return make_booster(found, self.columns, threads)
 
     def _read_record(self, name: Any, fields: Any) -> Any:
         record = make_record(class_of("record", name), self._fields(fields))
@@ -433,13 +400,9 @@ class Decoder:
 
     def _read_estimator(self, name: Any, state: Any) -> Any:
         cls = class_of("estimator", name)
-        outer, self.columns = self.columns, None
         found = self._state(state, cls)
-        self.columns = outer
-        parameters = inspect.signature(cls).parameters.items()
-        defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         model: Any = object.__new__(cls)
-        vars(model).update({**defaults, **found})
+        vars(model).update({**_defaults(cls), **found})
         check_estimator(model)
         return model
 
@@ -447,24 +410,63 @@ class Decoder:
         cls = class_of("sklearn", name)
         found = self._state(state, cls)
         model: Any = object.__new__(cls)
-        if hasattr(model, "__setstate__"):
-            model.__setstate__(found)
-        else:
-            vars(model).update(found)
+        vars(model).update(found)
         check_scikit_learn(name, model)
+        if hasattr(model, "__setstate__"):
+            vars(model).clear()
+            model.__setstate__(found)
         return model
 
     def _state(self, fields: Any, cls: type) -> dict[str, Any]:
-        """Return attributes by name; none may hide something that the class defines."""
+        """Return attributes by name; none may hide something that the class defines.
+
+        Boosters among them are for the columns of this estimator, whatever those inside or around it have.
+        """
         require(type(fields) is dict, "the state of an estimator is missing")
+        outer, self.columns = self.columns, None
         state = {}
         for name, value in fields.items():
             own = name.isidentifier() and not name.startswith("__") and not hasattr(cls, name)
+            own = own and name not in LEFT_OUT
             require(own, f"an estimator sets {name[:60]!r}, which is not its own to set")
             state[name] = self.decode(value)
             if name == "columns_":
                 self.columns = state[name]
+        self.columns = outer
         return state
+
+
+@cache
+def _defaults(cls: type) -> dict[str, Any]:
+    """Return the parameters of a class that have a default."""
+    parameters = inspect.signature(cls).parameters.items()
+    return {name: p.default for name, p in parameters if p.default is not p.empty}
+
+
+def _is_shape(shape: Any) -> bool:
+    """Whether it is a list of lengths; what holds nothing must not be long in another direction."""
+    plain = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
+    longest = MAX_LENGTH if plain and 0 not in shape else MAX_EMPTY_LENGTH
+    return plain and all(type(side) is int and 0 <= side <= longest for side in shape)
+
+
+def _is_type_name(name: Any) -> bool:
+    """Whether it is the short name of a type that can be stored, such as "f8" or "U12"."""
+    return isinstance(name, str) and ARRAY_TYPE.fullmatch(name) is not None
+
+
+def _read_cells(name: str, data: bytes) -> np.ndarray:
+    """Return the cells of one type; booleans must be 0 or 1, and text must be text."""
+    dtype = np.dtype(name).newbyteorder("<")
+    require(len(data) % dtype.itemsize == 0, "an array is cut short")
+    cells = np.frombuffer(data, dtype=dtype)
+    if name == "b1":
+        require((cells.view(np.uint8) <= 1).all(), "an array of booleans is damaged")
+    if name[0] == "U":
+        points = np.frombuffer(data, dtype="<u4")
+        text = (points <= 0x10FFFF) & ((points < 0xD800) | (points > 0xDFFF))
+        require(text.all(), "an array of text is damaged")
+    return cells.astype(dtype.newbyteorder("="), copy=False)
 
 
 # Tag -> how the part is read, and its keys.

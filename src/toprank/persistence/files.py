@@ -1,4 +1,4 @@
-"""Model files: save, load, describe.
+"""Model files: save, load, describe, and the archive around a model.
 
 A model file is a zip archive of
 
@@ -9,10 +9,11 @@ A model file is a zip archive of
 - `arrays/f8.bin`, ...: the cells of its arrays, little-endian, one member for each type;
 - `boosters/0.json`, ...: boosters in XGBoost's JSON.
 
-Nothing in it is code, and everything is checked before compiled code sees it. Only the plain archives that
-`save` writes are read: no comment, nothing before or after, no zip64, no encryption, each name known and
-there once. The size that a member declares is compared with the size of the file, so that a small file
-cannot ask for a large part of the memory.
+Nothing in it is code, and everything is checked before compiled code sees it. Only plain archives as `save`
+writes are read: one member after the other, without gaps, overlaps, comments, extra fields, zip64 or
+encryption, each name known and there once. What a file may unpack to, and how many values its JSON may hold,
+is in proportion to its own length (`Budget`) and counted before anything is allocated: a small file cannot ask
+for a large part of the memory. The same fit gives the same file, byte by byte.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,12 +41,25 @@ from toprank.persistence.checks import ModelFileError, is_wrapper, require
 from toprank.persistence.encoding import ARRAY_TYPE, Decoder, Encoder
 from toprank.persistence.schema import check_summary, probe, schema_of, summarise
 
-__all__ = ["FORMAT", "ModelFile", "describe", "load", "save"]
+__all__ = [
+    "FORMAT",
+    "Budget",
+    "ModelFile",
+    "describe",
+    "load",
+    "read_archive",
+    "save",
+    "write_archive",
+]
 
-WRITTEN_WITH = ("python", "numpy", "scikit-learn", "xgboost", "xgboost-cpu")
 FORMAT = 3  # of the files that are written, and the only one that is read
-StrPath = str | os.PathLike[str]
+WRITTEN_WITH = ("python", "numpy", "scikit-learn", "xgboost", "xgboost-cpu")
+MEMBER_NAMES = re.compile(
+    r"header\.json|schema\.json|summary\.json|model\.json|boosters/[0-9]{1,5}\.json"
+    rf"|arrays/(?:{ARRAY_TYPE.pattern})\.bin"
+)
 Members = dict[str, bytes]
+StrPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,8 @@ def load(path: StrPath) -> Any:
     ------
     ModelFileError
         When the file is damaged, hostile, or of another format; the message is one line.
+    MemoryError
+        When the model is larger than the memory that is left.
     OSError
         When there is no such file, or it may not be read.
     """
@@ -161,7 +176,7 @@ def describe(path: StrPath) -> ModelFile:
     description : ModelFile
     """
     with Path(path).open("rb") as file, _one_line_errors(str(path)):
-        return _open(file)[1]
+        return _open(file, Budget.of(file))[1]
 
 
 # -- writing ------------------------------------------------------------------------------------------
@@ -170,14 +185,12 @@ def describe(path: StrPath) -> ModelFile:
 def _members_of(model: Any, X: Any, y: Any) -> Members:
     """Return all members of the file of a model."""
     summary = getattr(model, "training_summary_", None) if X is None else summarise(model, X, y)
-    bare = copy(model)  # the summary has a member of its own
-    vars(bare).pop("training_summary_", None)
     encoder = Encoder()
     members = {
         "schema.json": _to_json(schema_of(model), indent=1),
-        "model.json": _to_json(encoder.encode(bare)),
+        "model.json": _to_json(encoder.encode(model)),
     }
-    members |= {f"arrays/{name}.bin": cells for name, cells in encoder.pools.to_bytes().items()}
+    members |= {f"arrays/{name}.bin": cells for name, cells in encoder.cells().items()}
     members |= {f"boosters/{k}.json": text for k, text in enumerate(encoder.boosters)}
     if summary is not None:
         members["summary.json"] = _to_json(summary, indent=1)
@@ -238,21 +251,32 @@ def _try_out(model: Any, file: BinaryIO, X: Any) -> None:
 
 @contextmanager
 def _one_line_errors(name: str) -> Iterator[None]:
-    """Turn whatever error damage leads to into a `ModelFileError` of one line."""
+    """Turn whatever error damage leads to, in any library, into a `ModelFileError` of one line."""
     try:
         yield
-    except ModelFileError as error:
-        raise ModelFileError(f"{name}: {first_line(error)}") from error.__cause__
     except Exception as error:
-        # damage may surface in any library on the way, as any kind of error
+        known = isinstance(error, ModelFileError)
+        if any(map(_is_out_of_memory, (error, error.__cause__))):
+            raise MemoryError(
+                f"{name}: there is not enough memory to open it; close other programs, or use a larger "
+                "machine"
+            ) from error
         reason = first_line(error) or type(error).__name__
-        raise ModelFileError(f"{name}: it is damaged ({reason})") from error
+        raise ModelFileError(
+            f"{name}: {reason}" if known else f"{name}: it is damaged ({reason})"
+        ) from (error.__cause__ if known else error)
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out, which compiled code says in its own words."""
+    return isinstance(error, MemoryError) or "bad_alloc" in str(error)
 
 
 def _load(file: BinaryIO, name: str) -> Any:
     with _one_line_errors(name):
-        members, description = _open(file)
-        model = _model_of(members, description)
+        budget = Budget.of(file)
+        members, description = _open(file, budget)
+        model = _model_of(members, description, budget)
         if description.header["probed"]:
             probe(model)
         if description.summary is not None:
@@ -260,11 +284,11 @@ def _load(file: BinaryIO, name: str) -> Any:
         return model
 
 
-def _open(file: BinaryIO) -> tuple[Members, ModelFile]:
+def _open(file: BinaryIO, budget: Budget) -> tuple[Members, ModelFile]:
     """Return the members, if they are intact, and what they say."""
-    members = read_archive(file, MEMBER_NAMES)
+    members = read_archive(file, budget)
     require("header.json" in members, "it has no header, so it is not a model file")
-    header = _read_json(members["header.json"], "header")
+    header = budget.read_json(members["header.json"], "header")
     number, version = header.get("format"), header.get("toprank")
     require(type(number) is int and number >= 1, "its header names no format")
     writer = f" by toprank {version}" if isinstance(version, str) and len(version) < 30 else ""
@@ -279,30 +303,19 @@ def _open(file: BinaryIO) -> tuple[Members, ModelFile]:
     require(type(header.get("probed")) is bool, "its header is incomplete")
     summary = None
     if "summary.json" in members:
-        summary = _read_json(members["summary.json"], "training summary")
+        summary = budget.read_json(members["summary.json"], "training summary")
         check_summary(summary)
-    schema = _read_json(members["schema.json"], "schema")
+    schema = budget.read_json(members["schema.json"], "schema")
     return members, ModelFile(header["class"], header, schema, summary)
 
 
-def _read_json(data: bytes, what: str) -> Any:
-    """Parse JSON that must be an object."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its {what} cannot be read ({first_line(error)})") from error
-    require(isinstance(found, dict), f"its {what} cannot be read")
-    return found
-
-
-def _model_of(members: Members, description: ModelFile) -> Any:
+def _model_of(members: Members, description: ModelFile, budget: Budget) -> Any:
     """Put the model together and compare it with what the file says about it."""
     arrays = {name[7:-4]: data for name, data in members.items() if name.startswith("arrays/")}
-    n_boosters = sum(name.startswith("boosters/") for name in members)
-    names = [f"boosters/{k}.json" for k in range(n_boosters)]
+    names = [f"boosters/{k}.json" for k in range(sum(n.startswith("boosters/") for n in members))]
     require(all(name in members for name in names), "its boosters are misnumbered")
-    decoder = Decoder(arrays, [members[name] for name in names])
-    model = decoder.decode_model(_read_json(members["model.json"], "model"))
+    boosters = (budget.read_json(members[name], "booster") for name in names)
+    model = Decoder(arrays, boosters).decode_model(budget.read_json(members["model.json"], "model"))
     require(type(model).__name__ == description.class_name, "its header names another class")
     methods = ("decision_function", "predict_proba", "transform")
     require(any(hasattr(model, name) for name in methods), "what it holds is no model")
@@ -311,41 +324,117 @@ def _model_of(members: Members, description: ModelFile) -> Any:
     return model
 
 
-# -- zip archives -------------------------------------------------------------------------------------
+# -- what a file may unpack to ------------------------------------------------------------------------
 
-MEMBER_NAMES = re.compile(
-    r"header\.json|schema\.json|summary\.json|model\.json|boosters/[0-9]{1,5}\.json"
-    rf"|arrays/(?:{ARRAY_TYPE.pattern})\.bin"
-)
+FREE_BYTES, BYTES_FOR_EACH = 2**22, 64  # a file of n bytes may unpack to 2**22 + 64 n bytes
+FREE_NODES, NODES_FOR_EACH = 500_000, 2  # and hold 500,000 + 2 n values of JSON
+MAX_NESTING = 400  # of JSON
+
+
+class Budget:
+    """What a file of a length may still unpack to, over all of its members.
+
+    Examples
+    --------
+    >>> Budget(1000).read_json(b'{"a": [1, 2]}', "header")
+    {'a': [1, 2]}
+    """
+
+    def __init__(self, n_bytes: int) -> None:
+        self.bytes_left = FREE_BYTES + BYTES_FOR_EACH * n_bytes
+        self.nodes_left = FREE_NODES + NODES_FOR_EACH * n_bytes
+
+    @classmethod
+    def of(cls, file: BinaryIO) -> Budget:
+        return cls(file.seek(0, os.SEEK_END))
+
+    def take_bytes(self, n_bytes: int) -> None:
+        """Take bytes that a member declares before it is unpacked."""
+        self.bytes_left -= n_bytes
+        require(self.bytes_left >= 0, "it is packed too tightly to be trusted")
+
+    def read_json(self, text: bytes, what: str) -> Any:
+        """Parse JSON that must be an object, after its values were counted."""
+        n_nodes, nesting = measure_json(text)
+        self.nodes_left -= n_nodes
+        require(self.nodes_left >= 0, f"its {what} holds more values than such a file may")
+        require(nesting <= MAX_NESTING, f"its {what} cannot be read (it nests too deeply)")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"its {what} cannot be read ({first_line(error)})") from error
+        require(isinstance(found, dict), f"its {what} cannot be read")
+        return found
+
+
+# A string, or what is left of the text where it does not end; the parser gives up there, too.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_BLOCK = 2**22
+
+
+def measure_json(text: bytes) -> tuple[int, int]:
+    """Return a bound on the number of values in a text of JSON, and how deeply it nests.
+
+    Examples
+    --------
+    >>> measure_json(b'{"a,[": [1, 2], "b": {}}')
+    (6, 2)
+    """
+    bare = _STRING.sub(b"", text)
+    n_nodes = 1 + sum(map(bare.count, (b",", b"[", b"{")))
+    deepest = level = 0
+    for start in range(0, len(bare), _BLOCK):
+        marks = np.frombuffer(bare, np.uint8, min(_BLOCK, len(bare) - start), start)
+        opens, closes = (marks | 0x20) == ord("{"), (marks | 0x20) == ord("}")  # [ and ] too
+        levels = level + np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int64)
+        deepest, level = max(deepest, int(levels.max())), int(levels[-1])
+    return n_nodes, deepest
+
+
+# -- the archive --------------------------------------------------------------------------------------
+
 MAX_MEMBERS = 10_000
 MAX_BYTES = 2**31 - 2**20  # of the file; more would need zip64
-MAX_RATIO = 200  # a member above a megabyte may not be packed more tightly than this
-MEGABYTE = 2**20
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file
 _END = struct.Struct("<4s4H2LH")  # the end of the central directory
+_LOCAL = struct.Struct("<4s5H3L2H")  # what stands before the data of a member
 _ENTRY = 46 + 300  # bytes of one entry of the directory, with a name of reasonable length
+_LAYOUT = "it is not laid out as a model file is"
 
 
 def write_archive(members: Mapping[str, bytes], target: BinaryIO) -> None:
-    """Write members in their order, deflated where that helps."""
+    """Write members in their order, deflated where that helps and stays well within the budget."""
     with ZipFile(target, "w", allowZip64=False) as archive:
         for name, data in members.items():
             info = ZipInfo(name, date_time=_EPOCH)
-            packed = len(zlib.compress(data, 6)) if len(data) < MAX_BYTES else len(data)
-            # never near the limit
-            tight = len(data) > MEGABYTE and packed * MAX_RATIO < 2 * len(data)
-            info.compress_type = ZIP_STORED if tight or packed >= len(data) else ZIP_DEFLATED
+            info.create_system = 3  # the same bytes whatever system writes them
+            info.compress_type = ZIP_DEFLATED if _may_be_packed(name, data) else ZIP_STORED
             info.external_attr = 0o644 << 16
             archive.writestr(info, data, compresslevel=6)
 
 
-def read_archive(source: BinaryIO, names: re.Pattern[str]) -> Members:
-    """Check an archive whose members have names of a pattern, and return its members."""
-    _check_ends(source)
+def _may_be_packed(name: str, data: bytes) -> bool:
+    """Whether deflating makes a member smaller, and not so small that a reader must take it for a bomb."""
+    if len(data) >= MAX_BYTES:
+        return False
+    packed = len(zlib.compress(data, 6))
+    within = 2 * len(data) <= BYTES_FOR_EACH * packed
+    if within and name.endswith(".json"):
+        within = measure_json(data)[0] <= NODES_FOR_EACH * packed
+    return packed < len(data) and (within or len(data) < 2**16)
+
+
+def read_archive(source: BinaryIO, budget: Budget | None = None) -> Members:
+    """Check an archive and return its members."""
+    directory = _check_ends(source)
+    budget = budget or Budget.of(source)
     source.seek(0)
     with ZipFile(source) as archive:
         infos = archive.infolist()
-        _check_members(infos, names)
+        _check_members(infos)
+        _check_layout(source, infos, directory)
+        for info in infos:
+            budget.take_bytes(info.file_size)
         members = {info.filename: archive.read(info) for info in infos}
     for info in infos:
         whole = len(members[info.filename]) == info.file_size
@@ -353,8 +442,8 @@ def read_archive(source: BinaryIO, names: re.Pattern[str]) -> Members:
     return members
 
 
-def _check_ends(source: BinaryIO) -> None:
-    """Check that the file begins and ends as a plain zip archive does."""
+def _check_ends(source: BinaryIO) -> int:
+    """Check that the file begins and ends as a plain zip archive; return the place of its directory."""
     size = source.seek(0, io.SEEK_END)
     require(size >= _END.size, "it is not a model file (too short)")
     require(size <= MAX_BYTES, "it is larger than a model file can be")
@@ -367,15 +456,16 @@ def _check_ends(source: BinaryIO) -> None:
     require(disk == start_disk == 0 and here == total, "it is one part of several")
     few = 0 < total <= MAX_MEMBERS and length <= MAX_MEMBERS * _ENTRY
     require(few, "it has too many members")
-    require(offset + length + _END.size == size, "it is not laid out as a model file is")
+    require(offset + length + _END.size == size, _LAYOUT)
+    return offset
 
 
-def _check_members(infos: list[ZipInfo], names: re.Pattern[str]) -> None:
+def _check_members(infos: list[ZipInfo]) -> None:
     """Check names and declared sizes."""
     seen = set()
     for info in infos:
         name, declared = info.filename, info.file_size
-        known = names.fullmatch(name) is not None
+        known = MEMBER_NAMES.fullmatch(name) is not None
         require(known, f"it holds {name[:60]!r}, which does not belong in a model file")
         require(name not in seen, f"it holds {name!r} twice")
         seen.add(name)
@@ -385,7 +475,20 @@ def _check_members(infos: list[ZipInfo], names: re.Pattern[str]) -> None:
         stored = info.compress_type == ZIP_STORED
         fits = declared == info.compress_size if stored else declared <= MAX_BYTES
         require(fits, f"member {name!r} declares {declared} bytes, which it cannot hold")
-        tight = declared > MEGABYTE and declared > MAX_RATIO * info.compress_size
-        require(not tight, f"member {name!r} is packed too tightly to be trusted")
-    total = sum(info.file_size for info in infos)
-    require(total <= MAX_BYTES, f"it declares {total} bytes in all, too many")
+
+
+def _check_layout(source: BinaryIO, infos: list[ZipInfo], directory: int) -> None:
+    """Check that the members follow one another from the start of the file to its directory.
+
+    Members that overlap would let a few bytes be unpacked thousands of times.
+    """
+    place = 0
+    for info in infos:
+        source.seek(info.header_offset)
+        local = source.read(_LOCAL.size)
+        own = info.header_offset == place and len(local) == _LOCAL.size and not info.extra
+        require(own, _LAYOUT)
+        *_, name_length, extra_length = _LOCAL.unpack(local)
+        require(extra_length == 0, _LAYOUT)
+        place += _LOCAL.size + name_length + info.compress_size
+    require(place == directory, _LAYOUT)

@@ -15,9 +15,13 @@ import pandas as pd
 from scipy import sparse
 
 from toprank.columns import Columns, as_frame, is_table
-from toprank.persistence.checks import is_wrapper, require
+from toprank.parsing import date_source
+from toprank.persistence.checks import is_integer, is_wrapper, require
 
-__all__ = ["check_summary", "columns_of", "probe", "schema_of", "summarise"]
+__all__ = [
+    "check_summary", "columns_of", "fingerprint", "probe", "relational_schema", "schema_of",
+    "share_of_training_rows", "summarise",
+]  # fmt: skip
 
 # -- columns ------------------------------------------------------------------------------------------
 
@@ -32,8 +36,8 @@ def schema_of(model: Any) -> dict[str, Any]:
     {'columns': [{'name': 'x0', 'kind': 'number'}], 'classes': [0, 1]}
     """
     classes = np.asarray(getattr(model, "classes_", np.empty(0))).tolist()
-    if hasattr(model, "schema_"):
-        schema = model.schema_
+    schema = relational_schema(model)
+    if schema is not None:
         arguments = [{"name": name, "kind": "argument"} for name in schema.target.columns]
         predicates = [str(predicate.name) for predicate in schema.predicates]
         return {"columns": arguments, "classes": classes, "predicates": predicates}
@@ -57,7 +61,7 @@ def columns_of(model: Any) -> Columns:
     known = list(columns.categories)
     for j, values in _known_values(first, names).items():
         if isinstance(values[0], str):
-            known[j] = np.array([str(v) for v in values], dtype=np.str_)
+            known[j] = np.array([str(v) for v in values], dtype=object)
     return Columns(names, tuple(known))
 
 
@@ -70,6 +74,12 @@ def _first_step(model: Any) -> Any:
         return _first_step(steps[0][1])
     inner = getattr(model, "calibrated_classifiers_", None)
     return _first_step(inner[0].estimator) if inner else model
+
+
+def relational_schema(model: Any) -> Any:
+    """Return the schema of a model of relational data, or of a pipeline that starts with them."""
+    own = getattr(model, "schema_", None)
+    return getattr(_first_step(model), "schema_", None) if own is None else own
 
 
 def _known_values(first: Any, names: tuple[str, ...]) -> dict[int, list[Any]]:
@@ -123,13 +133,14 @@ def probe(model: Any) -> None:
 
 def _made_up_rows(model: Any) -> Any:
     """Return rows in the form that the model was trained on."""
-    if hasattr(model, "schema_"):
-        return _relational_rows(model.schema_)
+    schema = relational_schema(model)
+    if schema is not None:
+        return _relational_rows(schema)
     columns, first = columns_of(model), _first_step(model)
     missing = bool(getattr(first, "_accepts_missing", False))
     known, n_columns = _known_values(first, columns.names), len(columns.names)
     named = hasattr(model, "feature_names_in_")
-    if not named and not known and not columns.is_category.any():
+    if not named and not known and not columns.category_names():
         if n_columns > MAX_DENSE_COLUMNS and getattr(first, "_accepts_sparse", False):
             return sparse.eye_array(N_ROWS, n_columns, format="csr")
         column = np.array([[0.0], [1.0], [np.nan if missing else -1.0]])
@@ -171,6 +182,7 @@ def _relational_rows(schema: Any) -> Any:
 PERCENTS = tuple(range(101))
 MAX_CATEGORIES = 100  # with a share of their own
 MAX_COLUMNS = 2_000  # more are not summarised
+LARGEST = 2**53  # number of rows, or hash of one
 
 
 def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
@@ -191,7 +203,8 @@ def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
     summary : dict
         `n_rows`, `n_positives` (None without labels), `columns` (a list of dicts: `name`, `kind`,
         `missing`, and `quantiles` at 0, 1, ..., 100 percent, or `shares` of the most frequent
-        categories and `others`, the share of all others) and `scores` (a dict with `quantiles`).
+        categories and `others`, the share of all others), `chosen` (settings that the fit took from the
+        data, where it did), `fingerprint` (see there) and `scores` (a dict with `quantiles`).
 
     Examples
     --------
@@ -204,19 +217,94 @@ def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
     """
     n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     summary: dict[str, Any] = {"n_rows": n_rows, "n_positives": None, "columns": []}
-    if y is not None:
+    if y is not None and hasattr(model, "classes_"):
         labels = np.asarray(y).ravel()
         binary = np.isin(labels, model.classes_).all()  # otherwise they are grades of relevance
         summary["n_positives"] = int((labels == model.classes_[1] if binary else labels > 0).sum())
-    if is_table(X) or not hasattr(model, "schema_"):  # examples of relational data are only names
+    if is_table(X) or relational_schema(model) is None:  # else examples are only names
         summary["columns"] = list(_column_summaries(X))
+    if hasattr(model, "chosen_"):
+        summary["chosen"] = model.chosen_
+    summary["fingerprint"] = fingerprint(model, X)
     if hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         summary["scores"] = {"quantiles": _quantiles(scores)}
+        if hasattr(model, "staircase_") and len(np.unique(scores)) > n_rows / 4:
+            # a model that tells single rows apart flatters those that it has learnt by heart
+            summary["scores"] = {"quantiles": model.staircase_.score_quantiles()}
     return summary
 
 
+FINGERPRINT_ROWS = 256
+LEAST_UNIQUE = 0.5  # share of rows that occur once; below, equal rows are no sign
+
+
+def fingerprint(model: Any, X: Any) -> list[int]:
+    """Return hashes of a few rows, by which the same rows are known again; none can be read back.
+
+    The smallest 256 hashes of the rows that occur once: a sample that does not depend on the order of
+    the rows or on the file they come from. Empty where rows repeat too often to tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import LogisticRanker
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = LogisticRanker().fit(X, X[:, 0] > 0)
+    >>> len(fingerprint(model, X)), fingerprint(model, X[::-1]) == fingerprint(model, X)
+    (256, True)
+    """
+    hashes = _row_hashes(model, X)
+    unique, counts = np.unique(hashes, return_counts=True)
+    once = unique[counts == 1]
+    if len(once) < LEAST_UNIQUE * max(len(hashes), 1):
+        return []
+    return once[:FINGERPRINT_ROWS].tolist()
+
+
+def share_of_training_rows(model: Any, X: Any) -> float:
+    """Return the share of the training rows that are among rows, as far as a fingerprint tells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import LogisticRanker
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = LogisticRanker().fit(X, X[:, 0] > 0)
+    >>> model.training_summary_ = summarise(model, X)
+    >>> share_of_training_rows(model, X), share_of_training_rows(model, X + 1)
+    (1.0, 0.0)
+    """
+    known = (getattr(model, "training_summary_", None) or {}).get("fingerprint") or []
+    if not known:
+        return 0.0
+    return float(np.isin(known, _row_hashes(model, X)).mean())
+
+
+def _row_hashes(model: Any, X: Any) -> np.ndarray:
+    """Return a hash of each row as the model sees it, of 53 bits; none of rows that have no matrix."""
+    try:
+        if is_table(X):
+            columns = columns_of(model)
+            matrix = columns.matrix(as_frame(X)[list(columns.names)])
+        else:
+            matrix = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return np.empty(0, dtype=np.int64)
+    if matrix.ndim != 2:
+        return np.empty(0, dtype=np.int64)
+    mixed = np.zeros(len(matrix), dtype=np.uint64)
+    for column in matrix.T:  # in float32: the same number, whatever wrote it
+        cells = np.where(np.isnan(column), np.nan, column + 0.0).astype(np.float32)
+        mixed = (mixed ^ cells.view(np.uint32)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed >> np.uint64(11)).astype(np.int64)
+
+
 def _column_summaries(X: Any) -> Iterator[dict[str, Any]]:
+    """Summarise column by column; with how numbers and dates were written where they were text."""
+    written = X.attrs if isinstance(X, pd.DataFrame) else {}
+    decimals, orders = written.get("decimals", {}), written.get("date_orders", {})
     rows: Any = as_frame(X) if is_table(X) else X.tocsc() if sparse.issparse(X) else np.asarray(X)
     for j in range(min(rows.shape[1], MAX_COLUMNS)):
         if isinstance(rows, pd.DataFrame):
@@ -224,7 +312,10 @@ def _column_summaries(X: Any) -> Iterator[dict[str, Any]]:
                 columns = Columns.of(rows.iloc[:, [j]])
             except ValueError:
                 continue  # dates and the like: a pipeline may take them, but they have no summary
-            yield _column_summary(columns.names[0], columns.categories[0], rows.iloc[:, j])
+            found = _column_summary(columns.names[0], columns.categories[0], rows.iloc[:, j])
+            decimal, order = decimals.get(found["name"]), orders.get(date_source(found["name"]))
+            more = {"decimal": decimal, "date_order": order}
+            yield found | {key: value for key, value in more.items() if value is not None}
         else:
             cells = rows[:, [j]].toarray().ravel() if sparse.issparse(rows) else rows[:, j]
             yield _column_summary(f"x{j}", None, pd.Series(cells))
@@ -248,30 +339,41 @@ def _quantiles(cells: np.ndarray) -> list[float]:
     return np.percentile(cells, PERCENTS, method="lower").tolist() if len(cells) else []
 
 
-def check_summary(summary: Any) -> None:
+def check_summary(summary: dict[str, Any]) -> None:
     """Check a summary from a file."""
-    known = {"n_rows", "n_positives", "columns"}
-    fits = isinstance(summary, dict) and known <= set(summary) <= {*known, "scores"}
-    require(fits and isinstance(summary["columns"], list), "the training summary is damaged")
+    known, more = {"n_rows", "n_positives", "columns"}, {"scores", "chosen", "fingerprint"}
+    fits = known <= set(summary) <= known | more and isinstance(summary["columns"], list)
+    require(fits, "the training summary is damaged")
     for count in (summary["n_rows"], summary["n_positives"]):
-        whole = count is None or (type(count) is int and count >= 0)
+        whole = count is None or is_integer(count, 0, LARGEST)
         require(whole, "the training summary is miscounted")
+    scores, hashes = summary.get("scores", {}), summary.get("fingerprint", [])
     fits = all(isinstance(c, dict) and _is_column_summary(c) for c in summary["columns"])
-    scores = summary.get("scores", {"quantiles": []})
-    fits = fits and isinstance(scores, dict) and _are_numbers(scores.get("quantiles"))
+    fits = fits and isinstance(scores, dict) and _are_quantiles(scores.get("quantiles", []))
+    fits = fits and isinstance(summary.get("chosen", {}), dict)
+    fits = fits and isinstance(hashes, list) and len(hashes) <= FINGERPRINT_ROWS
+    fits = fits and all(is_integer(number, 0, LARGEST) for number in hashes)
     require(fits, "the training summary is damaged")
 
 
 def _is_column_summary(column: dict[str, Any]) -> bool:
     shares: Any = column.get("shares")
     named = isinstance(column.get("name"), str) and _are_numbers([column.get("missing")])
+    named = named and column.get("decimal", ".") in (".", ",")
+    named = named and isinstance(column.get("date_order", ""), str)
     if column.get("kind") == "number":
-        return named and _are_numbers(column.get("quantiles"))
+        return named and _are_quantiles(column.get("quantiles"))
     fits = named and column.get("kind") == "category" and isinstance(shares, dict)
     return fits and _are_numbers([*shares.values()]) and _are_numbers([column.get("others")])
 
 
+def _are_quantiles(values: Any) -> bool:
+    """Whether there is a number for each percent, or none at all."""
+    return _are_numbers(values) and len(values) in (0, len(PERCENTS))
+
+
 def _are_numbers(values: Any) -> bool:
-    """Whether it is a list of numbers, of reasonable length."""
+    """Whether it is a list of finite numbers, of reasonable length."""
     numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
-    return numbers and len(values) <= len(PERCENTS)
+    largest = float(np.finfo(np.float64).max)  # a whole number may be larger than any float
+    return numbers and len(values) <= len(PERCENTS) and all(abs(v) <= largest for v in values)

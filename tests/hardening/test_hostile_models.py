@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,31 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, ZipFile
 import numpy as np
 import pandas as pd
 import pytest
-from model_file_damage import members_of, sealed, zipped
+from model_cases import MODELS, labelled_rows, rows_of
+from model_mutations import members_of, sealed, zipped
 from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import toprank
 from toprank.binning import Bins
 from toprank.encoding import TableEncoder
-from toprank.persistence import ModelFileError
-from toprank.persistence.checks import check_record
+from toprank.persistence import ModelFileError, files
+from toprank.persistence.checks import REQUIRED, check_record, required_attributes
+from toprank.persistence.encoding import Encoder
+from toprank.persistence.files import measure_json
+from toprank.registry import (
+    ESTIMATORS,
+    MEMBERS,
+    RELATIONAL,
+    RELATIONAL_TRANSFORMERS,
+    TRANSFORMERS,
+    WRAPPERS,
+)
+from toprank.rules.relational.schema import Predicate, Schema
 
 Members = dict[str, bytes]
 
@@ -169,8 +184,8 @@ def _twice(members: Members) -> bytes:
 
 def test_a_small_file_cannot_ask_for_much_memory(refuses, saved) -> None:
     members = members_of(saved["linear"])
-    bomb = _packed({**members, "summary.json": b" " * 300_000_000}, ZIP_DEFLATED)
-    assert len(bomb) < 2_000_000
+    bomb = _packed({**members, "summary.json": b" " * 30_000_000}, ZIP_DEFLATED)
+    assert len(bomb) < 200_000
     refuses(bomb, "packed too tightly")
     # stored, but declared larger than the file
     data = bytearray(_packed(members, ZIP_STORED))
@@ -205,6 +220,9 @@ def test_more_arrays_than_cells_or_fewer(refuses, saved) -> None:
     refuses(tried({**array, "shape": [2**62, 2**62]}), "impossible shape")
     refuses(tried({**array, "shape": [-3]}), "impossible shape")
     refuses(tried({**array, "shape": [1] * 30}), "impossible shape")
+    refuses(tried({**array, "shape": [2**40, 0]}), "impossible shape")
+    empty = {"~": "objects", "shape": [2**40, 0], "items": []}
+    refuses(tried(empty), "array of objects is damaged")
     refuses(tried({**array, "shape": 3}), "impossible shape")
     refuses(tried({**array, "order": "K"}), "impossible shape")
     for name in ("O", "O8", "f2", "float64", None, [], "f4"):
@@ -255,24 +273,30 @@ def test_attributes_cannot_stand_before_methods(refuses, saved) -> None:
         "_check_rows",
         "_accepts_sparse",
         "a b",
+        "training_summary_",
     ):
         refuses(
             changed(data, lambda tree, name=name: tree["state"].update({name: 1})), "not its own"
         )
 
 
+SCHEMA = Encoder().encode(
+    Schema(Predicate("t", ("a",), ("x",)), (Predicate("p", ("b",), ("x",)),), ())
+)
 STATES: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "threshold": ("linear", lambda s: s.update(offset_=float("nan")), "not finite"),
     "columns": ("linear", lambda s: s.update(n_features_in_=10**9), "what its columns are"),
     "no columns": ("linear", lambda s: s.update(n_features_in_=0), "no columns"),
     "threads": ("kendall", lambda s: s.update(n_jobs=10**9), "threads"),
     "classes": ("linear", lambda s: s.update(classes_=[0, 1]), "what its classes are"),
+    "columns of a schema": (
+        "linear", lambda s: s.update(schema_=SCHEMA, n_features_in_=1), "what its columns are"),
     "no boosters": ("linear", lambda s: s.update(boosters_=[]), "no boosters"),
     "booster astray": (
         "linear", lambda s: s.update(x_={"~": "booster", "number": 0, "threads": 1}), "missing"),
     "steps": (
         "pipeline", lambda s: s["steps"][0]["items"][1]["state"].update(n_features_in_=2**31),
-        "number of columns"),
+        "n_features_in_ of a StandardScaler"),
 }  # fmt: skip
 
 
@@ -356,7 +380,7 @@ CELLS: dict[str, tuple[str, tuple[Any, ...], Any, Any, str]] = {
     "encoded NaN": ("encoder", (*ENCODING, "scale"), 0, np.nan, "not finite"),
     "sparse scale": ("sparse encoder", ("state", "scale_"), 0, 0.0, "not above 0"),
     "unsorted categories": (
-        "one-hot", ("state", "steps", 0, "items", 1, "state", "categories_", 0), 0, 1e9, "out of order"),
+        "one-hot", ("state", "steps", 0, "items", 1, "state", "categories_", 0), 0, 1e9, "categories_ of"),
 }  # fmt: skip
 
 
@@ -446,3 +470,285 @@ def test_parts_that_do_not_fit_together_are_found_by_scoring_rows(refuses, saved
     refuses(data, ".")
     shuffled = changed(saved["pipeline"], lambda tree: tree["state"]["steps"].reverse())
     refuses(shuffled, ".")
+
+
+# -- required attributes, and indices that reach compiled code ------------------------------------------
+
+
+def state_without(*names: str) -> Callable[[dict[str, Any]], None]:
+    def change(tree: dict[str, Any]) -> None:
+        for name in names:
+            tree["state"].pop(name)
+
+    return change
+
+
+def huge_columns(data: bytes, place: tuple[Any, ...], index: Any) -> bytes:
+    """A file that skips the checks of its estimator and splits on column 500,000,000."""
+    tree = json.loads(members_of(data)["model.json"])
+    bare = changed(data, state_without("n_features_in_"))
+    assert "n_features_in_" in tree["state"]
+    return cells_changed(bare, place, put(index, 500_000_000))
+
+
+INDICES = {
+    "tree": ("tree", (*RULES, "cells"), (slice(None), 0)),
+    "kendall": ("kendall", ("state", "trees_", 0, "fields", "rules", "fields", "cells"),
+                (slice(None), 0)),
+    "embedding": ("embedding", ("state", "trees_", 0, "fields", "feature"), slice(None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", INDICES)
+def test_no_index_reaches_compiled_code_unchecked(case: str, refuses, saved) -> None:
+    model, place, index = INDICES[case]
+    refuses(
+        huge_columns(saved[model], place, index), "lacks n_features_in_|out of range|leaves that"
+    )
+
+
+FITTED = {**ESTIMATORS, **TRANSFORMERS}
+OTHERS = {*RELATIONAL, *RELATIONAL_TRANSFORMERS, *WRAPPERS, *MEMBERS}
+
+
+def test_every_estimator_says_what_it_cannot_do_without() -> None:
+    assert set(REQUIRED) == {*FITTED, *OTHERS}, "name what a new estimator needs to score"
+
+
+@pytest.mark.parametrize(
+    "name", ["linear", "tree", "rules", "booster", "kendall", "kernel", "embedding"]
+)
+def test_a_required_attribute_is_required(name: str, refuses, saved) -> None:
+    tree = json.loads(members_of(saved[name])["model.json"])
+    for attribute in required_attributes(tree["name"]):
+        present = next(one for one in attribute.split("|") if one in tree["state"])
+        # without an array, those after it get other cells, and something else may be wrong first
+        plain = not _arrays(tree["state"][present]) and name != "booster"
+        refuses(changed(saved[name], state_without(present)), "lacks" if plain else ".")
+
+
+def test_a_small_tree_does_not_lead_into_the_next(refuses, saved) -> None:
+    """Explaining a model reads the cells of one split at a time."""
+    tree = json.loads(members_of(saved["tree"])["model.json"])
+    shape = tree["state"]["tree_"]["fields"]["rules"]["fields"]["cells"]["shape"]
+    refuses(
+        cells_changed(saved["tree"], (*RULES, "cells"), put((0, 4), shape[0] - 1)),
+        "child out of range",
+    )
+
+
+# -- one budget ---------------------------------------------------------------------------------------
+
+
+def peak_of(work: Callable[[], Any]) -> float:
+    """The most memory that Python's allocator gave out during some work, in bytes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_json_that_would_take_gigabytes_is_counted_first(refuses, saved) -> None:
+    members = members_of(saved["linear"])
+    for name in ("header.json", "model.json", "schema.json"):
+        filled = b'{"a": [' + b"[]," * 1_600_000 + b"0]}"
+        data = _packed({**members, name: filled}, ZIP_DEFLATED)
+        assert len(data) < 100_000
+        assert peak_of(lambda data=data: refuses(data, "packed too tightly")) < 2**26
+    stored = _packed({**members, "header.json": b'{"a": [' + b"[]," * 900_000 + b"0]}"}, ZIP_STORED)
+    assert peak_of(lambda: refuses(stored, "no format|more values")) < 40 * len(stored)
+
+
+def test_members_that_share_their_bytes(refuses, saved) -> None:
+    """Many names for one packed part: a few bytes that would be unpacked thousands of times."""
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b"{}")
+        archive.writestr("boosters/0.json", b"[" + b"[]," * 300_000 + b"0]")
+        first = archive.infolist()[1]
+        for k in range(1, 100):
+            twin = copy.copy(first)
+            twin.filename = twin.orig_filename = f"boosters/{k}.json"
+            archive.filelist.append(twin)
+            archive.NameToInfo[twin.filename] = twin
+    refuses(buffer.getvalue(), "not laid out|packed too tightly|overlap")
+
+
+def test_a_budget_is_enough_for_what_is_written(tmp_path: Path) -> None:
+    X, y = rows()
+    model = toprank.RankBoost(n_estimators=1).fit(X, y)
+    model.train_loss_ = [0] * 700_000  # as tight as JSON can be packed
+    toprank.save(model, tmp_path / "model.toprank")
+    assert len(toprank.load(tmp_path / "model.toprank").train_loss_) == 700_000
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"a": "\\"\\"[[[", "b": [1, {}]}', b'{"a,[": [1, 2]}', b'{"\\\\": {}}']
+)
+def test_values_are_counted_as_the_parser_sees_them(text: bytes) -> None:
+    def count(value: Any) -> int:
+        inner = (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        )
+        return 1 + sum(map(count, inner))
+
+    n_nodes, _ = measure_json(text)
+    assert count(json.loads(text)) <= n_nodes <= 2 * count(json.loads(text))
+
+
+def test_text_that_does_not_end_is_measured_in_time() -> None:
+    assert measure_json(b'"' + b'\\"' * 2_000_000) == (1, 0)
+    assert measure_json(b"[" * 1_000_000)[1] == 1_000_000
+
+
+# -- parts of scikit-learn ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(d=np.where(y, "u", "v"))
+    encoder = make_column_transformer((OneHotEncoder(), ["d"]), remainder="passthrough")
+    models = {
+        "forest": make_pipeline(
+            StandardScaler(), RandomForestClassifier(2, max_depth=2, random_state=0)
+        ),
+        "table": make_pipeline(encoder, toprank.LogisticRanker()),
+        "function": make_pipeline(FunctionTransformer(), toprank.LogisticRanker()),
+    }
+    found = {}
+    for name, model in models.items():
+        path = tmp_path_factory.mktemp("parts") / f"{name}.toprank"
+        toprank.save(model.fit(frame if name == "table" else X, y), path)
+        found[name] = path.read_bytes()
+    return found
+
+
+def step(tree: dict[str, Any], number: int) -> dict[str, Any]:
+    return tree["state"]["steps"][number]["items"][1]["state"]
+
+
+def evaluates(tree: dict[str, Any]) -> None:
+    """A step that calls a metric with arguments of its own when it scores."""
+    step(tree, 0).update(
+        func={"~": "metric", "name": "evaluate"},
+        kw_args={"~": "dict", "items": [["scores", [1.0, 2.0, 3.0]], ["n_resamples", 200_000_000]]},
+    )
+
+
+def averages(tree: dict[str, Any]) -> None:
+    step(tree, 0).update(func={"~": "metric", "name": "average_precision"})
+
+
+PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
+    "classes": ("forest", lambda t: step(t, 1).update(n_classes_=250_000_000), "n_classes_"),
+    "width": (
+        "table", lambda t: step(t, 0).update(verbose_feature_names_out="{:300000000}"), "verbose_feature"),
+    "dtype": (
+        "table",
+        lambda t: step(t, 0)["transformers_"][0]["items"][1]["state"].update(
+            dtype={"~": "dtype", "type": "U999999"}), "type of it is unknown"),
+    "function": ("function", evaluates, "unknown metric"),
+    "any function": ("function", averages, "'func' of a FunctionTransformer"),
+    "a type as function": (
+        "function", lambda t: step(t, 0).update(func={"~": "type", "name": "float"}), "'func'"),
+    "unknown attribute": ("forest", lambda t: step(t, 0).update(columns_=1), "unknown attribute"),
+    "cache": ("forest", lambda t: t["state"].update(memory="/etc"), "'memory' of a Pipeline"),
+    "no parameter": ("forest", lambda t: step(t, 0).pop("with_mean"), "lacks its parameter with_mean"),
+    "no columns": ("forest", lambda t: step(t, 0).pop("n_features_in_"), "lacks n_features_in_"),
+    "wrong parameter": ("forest", lambda t: step(t, 1).update(max_depth="deep"), "max_depth"),
+    "threads": ("forest", lambda t: step(t, 1).update(n_jobs=10**6), "threads"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_parts_of_scikit_learn_are_what_they_are_in_our_files(case: str, refuses, parts) -> None:
+    model, change, message = PARTS[case]
+    refuses(changed(parts[model], change), message)
+
+
+def test_columns_inside_do_not_replace_those_of_a_booster(refuses, saved) -> None:
+    """A booster over column 0 of 1 must not pass because a part before it has more columns."""
+    members = members_of(saved["booster"])
+    booster = json.loads(members["boosters/0.json"])
+    trees = booster["learner"]["gradient_booster"]["model"]["trees"]
+    inner = {"~": "sklearn", "name": "FunctionTransformer", "state": {}}
+
+    def change(tree: dict[str, Any]) -> None:
+        wide = copy.deepcopy(tree["state"]["columns_"])
+        wide["fields"]["names"]["items"] = [f"x{k}" for k in range(50)]
+        wide["fields"]["categories"]["items"] = [None] * 50
+        inner["state"]["columns_"] = wide
+        state = tree["state"]
+        items = list(state.items())
+        place = [name for name, _ in items].index("boosters_")
+        items.insert(place, ("x_", inner))
+        tree["state"] = dict(items)
+
+    booster["learner"]["learner_model_param"]["num_feature"] = "50"
+    booster["learner"].update(feature_names=[], feature_types=["q"] * 50)
+    for tree in trees:
+        tree["tree_param"]["num_feature"] = "50"
+        tree["split_indices"] = [49 if left != -1 else 0 for left in tree["left_children"]]
+    lied = sealed({**members, "boosters/0.json": json.dumps(booster).encode()})
+    refuses(changed(lied, change), "unknown attribute|lacks its parameter|columns where its model")
+
+
+# -- summaries ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "quantiles", [[0.0, 1.0], [10**400] * 101, [float("nan")] * 101, "abc", [0] * 102]
+)
+def test_summaries_have_a_finite_number_for_each_percent(quantiles: Any, refuses, saved) -> None:
+    members = members_of(saved["linear"])
+    summary = {
+        "n_rows": 80,
+        "n_positives": 9,
+        "columns": [{"name": "x0", "kind": "number", "missing": 0.0, "quantiles": quantiles}],
+    }
+    refuses(sealed({**members, "summary.json": json.dumps(summary).encode()}), "summary")
+
+
+# -- memory -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("std::bad_alloc")])
+def test_lack_of_memory_is_not_damage(error: Exception, saved, tmp_path, monkeypatch) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    path = tmp_path / "model.toprank"
+    path.write_bytes(saved["linear"])
+    monkeypatch.setattr(files, "probe", fails)
+    with pytest.raises(MemoryError, match="not enough memory") as caught:
+        toprank.load(path)
+    assert str(path) in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+# -- the same model, the same bytes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted({*MODELS} - {"automatic"}))  # its trials tell their seconds
+def test_the_same_fit_gives_the_same_file(name: str, tmp_path: Path) -> None:
+    frame, y = labelled_rows()
+    rows, contents = rows_of(name, frame), []
+    for k in range(2):
+        path = tmp_path / f"{k}.toprank"
+        toprank.save(MODELS[name]().fit(rows, y), path, rows, y)
+        contents.append(path.read_bytes())
+    again = tmp_path / "again.toprank"
+    toprank.save(toprank.load(path), again)
+    assert contents[0] == contents[1] == again.read_bytes()
+
+
+def test_an_encoder_is_saved_with_its_rows(tmp_path: Path) -> None:
+    frame, y = labelled_rows()
+    path = tmp_path / "encoder.toprank"
+    toprank.save(TableEncoder().fit(frame), path, frame, y)
+    again = toprank.load(path)
+    assert again.training_summary_["n_positives"] is None
+    np.testing.assert_array_equal(again.transform(frame), TableEncoder().fit_transform(frame))
