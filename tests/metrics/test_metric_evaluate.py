@@ -97,7 +97,7 @@ def test_choice_and_parameters(rows) -> None:
     assert list(evaluate(y, scores, metrics="roc_auc")) == ["roc_auc"]
     assert list(evaluate(y, scores, metrics=["multiclass_auc"], intervals=None, qid=qid))
     with pytest.raises(ValueError, match="Unknown metric"):
-        evaluate(y, scores, metrics=["auc"])
+        evaluate(y, scores, metrics=["area"])
     with pytest.raises(ValueError, match="not among"):
         evaluate(y, scores, metrics=["roc_auc"], parameters={"ndcg": {"k": 3}})
     with pytest.raises(TypeError, match="no parameter"):

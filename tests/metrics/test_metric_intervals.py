@@ -310,7 +310,7 @@ def test_verdicts() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"metric": "auc"}, ValueError, "Unknown metric"),
+        ({"metric": "area"}, ValueError, "Unknown metric"),
         ({"metric": 3}, TypeError, "name or a function"),
         ({"metric": "roc_auc", "k": 3}, TypeError, "no parameter 'k'"),
         ({"metric": "roc_auc", "level": 1.0}, ValueError, "level"),

@@ -214,3 +214,17 @@ def test_very_heavy_rows_need_no_more_memory():
     y, scores = np.array([1, 0, 1, 0, 0]), np.array([2.0, 1.0, 1.0, 1.0, 0.0])
     for name in ("lambda_map", "lambda_ndcg", "lambda_auc", "ndcg_sigmoid"):
         check(objectives.get(name), y, scores, sample_weight=np.full(5, 1e9))
+
+
+@pytest.mark.parametrize(("n_negatives", "range_end"), [(100, 1.0), (1000, 0.3), (4000, 0.1)])
+def test_trees_of_few_negatives_learn_from_a_wider_range(
+    n_negatives: int, range_end: float
+) -> None:
+    rng = np.random.default_rng(0)
+    y = (np.arange(n_negatives + 50) < 50).astype(float)
+    rows = ScoredList.of(y, rng.normal(size=len(y)) + y)
+    found = get("pauc").scaled_gradient_hessian(rows)
+    expected = Objective.scaled_gradient_hessian(get("pauc", b=range_end), rows)
+    np.testing.assert_array_equal(found, expected)
+    in_range = np.count_nonzero(found[0][y == 0])
+    assert min(300, n_negatives) * 0.5 < in_range <= 400

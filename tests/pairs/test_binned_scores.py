@@ -33,18 +33,36 @@ def test_three_workers_are_one(rng):
     np.testing.assert_allclose(merged, binned(slice(None)).weights, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("nearest", [False, True])
-def test_no_weight_is_lost(rng, nearest):
+@pytest.mark.parametrize("breaks", [(), (-0.3, 0.0, 0.001, 2.0)])
+def test_no_weight_is_lost(rng, breaks):
     scores, labels, weights = rng.normal(size=1000), rng.integers(0, 2, 1000), rng.random(1000)
-    grid = Grid.over(-1.0, 1.0, n_points=64)  # narrower than the scores: the ends take the rest
-    held = BinnedScores.of(scores, labels, weights, grid=grid, n_labels=2, nearest=nearest).weights
+    # narrower than the scores: the ends take the rest
+    grid = Grid.over(-1.0, 1.0, n_points=64, breaks=breaks)
+    held = BinnedScores.of(scores, labels, weights, grid=grid, n_labels=2).weights
     np.testing.assert_allclose(held.sum(axis=1), np.bincount(labels, weights))
     assert (held >= 0).all()
 
 
-def test_a_linear_function_of_the_score_is_read_exactly(rng):
+def test_no_row_is_moved_across_a_break(rng):
+    scores = rng.normal(size=2000).round(2)
+    breaks = np.unique(scores[:50])
+    grid = Grid.over(scores.min(), scores.max(), n_points=16, breaks=breaks)
+    held = BinnedScores.of(scores, grid=grid).weights[0]
+    for value in breaks:
+        assert held[grid.points < value].sum() == pytest.approx((scores < value).sum())
+        assert held[grid.points == value].sum() == (scores == value).sum()
+
+
+def test_rows_of_other_labels_are_left_out():
+    binned = BinnedScores.of([0.0, 1.0], [0, 7], grid=Grid.over(0.0, 1.0, n_points=4))
+    assert binned.weights.tolist() == [[1.0, 0.0, 0.0, 0.0]]
+    assert binned.read(np.ones((1, 1)), [0.0, 1.0], [0, 7]).tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize("breaks", [(), (-0.3, 0.0, 0.001)])
+def test_a_linear_function_of_the_score_is_read_exactly(rng, breaks):
     scores, labels, weights = rng.normal(size=500), rng.integers(0, 2, 500), rng.random(500)
-    grid = Grid.over(scores.min(), scores.max(), n_points=64)
+    grid = Grid.over(scores.min(), scores.max(), n_points=64, breaks=breaks)
     binned = BinnedScores.of(scores, labels, weights, grid=grid, n_labels=2)
     codes, points, _ = binned.occupied()
     values = np.stack([3 * points + 10 * codes, np.ones(len(points))])

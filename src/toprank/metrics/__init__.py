@@ -6,6 +6,8 @@ computes them all from one sort, `interval` and `compare` say how sure a figure 
 
 from __future__ import annotations
 
+from toprank.metrics.condensed import evaluate_source
+from toprank.metrics.daily import daily_precision_at_k
 from toprank.metrics.display import RankingCurveDisplay, ranking_curve
 from toprank.metrics.intervals import Comparison, Interval, compare, evaluate, interval
 from toprank.metrics.lists import (
@@ -43,7 +45,9 @@ __all__ = [
     "RankingCurveDisplay",
     "average_precision",
     "compare",
+    "daily_precision_at_k",
     "evaluate",
+    "evaluate_source",
     "find_metric",
     "get_scorer",
     "hit_rate",

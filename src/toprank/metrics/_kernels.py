@@ -190,7 +190,7 @@ def logarithmic_integral(x):
     while True:
         term *= t / k
         total += term / k
-        if k > t and term / k < 1e-17 * total:
+        if (k > t and term / k < 1e-17 * total) or k > 1e5:
             return total
         k += 1.0
 
@@ -199,11 +199,12 @@ def logarithmic_integral(x):
 def inverse_log_sum(first, last):
     """Return the sum of 1/ln(m) for the whole numbers m = first .. last (Euler-Maclaurin when it is long)."""
     total = 0.0
-    direct = last if last - first <= 4096.0 else max(first, 1024.0)
-    while first <= direct:
+    short = last - first <= 4096.0
+    direct = last if short else max(first, 1024.0)
+    for _ in range(math.floor(direct - first) + 1):  # adding 1 may change nothing
         total += 1.0 / math.log(first)
         first += 1.0
-    if first > last:
+    if short or first > last:
         return total
     u, v = 1.0 / math.log(first), 1.0 / math.log(last)
     total += logarithmic_integral(last) - logarithmic_integral(first) + (u + v) / 2.0
@@ -272,7 +273,7 @@ def steps_of_queries(starts, scores, positive, weight):
         gap, i = 0.0, starts[q]
         while i < starts[q + 1]:
             up, across, score = 0.0, 0.0, scores[i]
-            while i < starts[q + 1] and scores[i] == score:
+            while i < starts[q + 1] and not scores[i] < score:
                 if positive[i]:
                     up += weight[i]
                 else:
@@ -330,7 +331,7 @@ def query_gain(starts, scores, codes, weight, gains, k):
         total, place, i = 0.0, 0.0, starts[q]
         while i < starts[q + 1]:
             width, gain, score = 0.0, 0.0, scores[i]
-            while i < starts[q + 1] and scores[i] == score:
+            while i < starts[q + 1] and not scores[i] < score:
                 level_weight[codes[i]] += weight[i]
                 width += weight[i]
                 gain += weight[i] * gains[codes[i]]
@@ -388,7 +389,7 @@ def query_level_areas(starts, scores, codes, weight, n_levels, ordered, start, s
         i = starts[q]
         while i < starts[q + 1]:
             here[:], score = 0.0, scores[i]
-            while i < starts[q + 1] and scores[i] == score:
+            while i < starts[q + 1] and not scores[i] < score:
                 here[codes[i]] += weight[i]
                 i += 1
             split_levels(here, ordered, up, across)
@@ -422,7 +423,7 @@ def query_level_hits(starts, scores, codes, weight, n_levels):
         while i < starts[q + 1]:
             here[:] = 0.0
             width, score = 0.0, scores[i]
-            while i < starts[q + 1] and scores[i] == score:
+            while i < starts[q + 1] and not scores[i] < score:
                 here[codes[i]] += weight[i]
                 width += weight[i]
                 i += 1

@@ -30,7 +30,9 @@ __all__ = [
     "corrected_interval",
     "evaluate",
     "holm",
+    "holm_levels",
     "interval",
+    "interval_verdict",
     "verdict",
 ]
 
@@ -467,6 +469,39 @@ def holm(p_values: Any) -> np.ndarray:
     adjusted = np.empty_like(stepped)
     adjusted[order] = stepped
     return adjusted
+
+
+def holm_levels(p_values: Any, level: float = 0.95) -> np.ndarray:
+    """Confidence levels of intervals that leave out zero exactly where Holm's rule calls a difference real.
+
+    The r-th smallest of m p-values is tested at alpha / (m - r + 1), and so is every later one as soon
+    as one test fails: an interval at 1 minus that error says the same as the test.
+
+    Examples
+    --------
+    >>> holm_levels([0.01, 0.04, 0.03]).round(4).tolist()
+    [0.9833, 0.975, 0.975]
+    """
+    p_values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p_values, kind="stable")
+    divisors = np.arange(len(p_values), 0, -1)
+    n_real = int(np.sum(holm(p_values)[order] <= 1 - level))
+    if n_real < len(p_values):
+        divisors[n_real:] = divisors[n_real]
+    levels = np.empty(len(p_values))
+    levels[order] = 1 - (1 - level) / divisors
+    return levels
+
+
+def interval_verdict(low: float, high: float) -> str:
+    """Say "better", "worse" or "cannot tell" by the interval of a difference.
+
+    Examples
+    --------
+    >>> interval_verdict(0.007, 0.038), interval_verdict(-0.1, 0.1)
+    ('better', 'cannot tell')
+    """
+    return "better" if low > 0 else "worse" if high < 0 else "cannot tell"
 
 
 def verdict(difference: float, p_value: float, level: float = 0.95) -> str:

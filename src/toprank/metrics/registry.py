@@ -49,9 +49,14 @@ METRICS: dict[str, Metric] = {
 }
 
 
+# XGBoost's names of the same metrics.
+SPELLINGS = {"auc": "roc_auc", "aucpr": "average_precision", "map": "mean_average_precision"}
+
+
 def find_metric(metric: str | Callable[..., Any]) -> Metric | None:
     """Return the registered metric of a name or a function; None for any other function."""
     if isinstance(metric, str):
+        metric = SPELLINGS.get(metric, metric)
         if metric not in METRICS:
             raise ValueError(f"Unknown metric {metric!r}. Known: {', '.join(METRICS)}.")
         return METRICS[metric]

@@ -46,7 +46,7 @@ class QueryMetric(NamedTuple):
 def _tie_group(scores, weight, codes, start, hi):
     """Return the end of the tie group that begins at `start`, its weight and that of its positives."""
     end, group, positive = start, 0.0, 0.0
-    while end < hi and scores[end] == scores[start]:
+    while end < hi and not scores[end] < scores[start]:
         group += weight[end]
         if codes[end] > 0:
             positive += weight[end]

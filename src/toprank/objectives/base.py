@@ -111,6 +111,10 @@ class Objective(LibraryAdapters, ABC):
         Whether the loss is a sum over rows (no row's gradient depends on another row).
     by_rank : bool
         Whether single ranks count, so that the first rows of a list must be told apart exactly.
+    sorts : bool
+        Whether a gradient costs a sort, rather than a pass over the rows.
+    binnable : bool
+        Whether the binned form (`toprank.objectives.binned`) errs by less than 1e-5 of the greatest gradient.
     smooth : bool
         Whether the gradient is that of `loss` as the scores move. A lambda objective's is not: it holds the
         weights of pairs, which go by the ranks of the moment, fixed.
@@ -121,6 +125,8 @@ class Objective(LibraryAdapters, ABC):
     graded: ClassVar[bool] = False
     pointwise: ClassVar[bool] = False
     by_rank: ClassVar[bool] = False
+    sorts: ClassVar[bool] = True
+    binnable: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
 
     def loss(self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None) -> float:

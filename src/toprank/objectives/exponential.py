@@ -101,6 +101,7 @@ class APExponential(Objective):
     """
 
     name: ClassVar[str] = "ap_exp"
+    sorts: ClassVar[bool] = False
     summary: ClassVar[str] = (
         "average precision by exponentials (SGBAP); favours what is already high"
     )
@@ -145,6 +146,7 @@ class APSoftmax(Objective):
     """
 
     name: ClassVar[str] = "ap_softmax"
+    sorts: ClassVar[bool] = False
     summary: ClassVar[str] = "cross-entropy of the softmax over the list; pulls every positive"
 
     def _loss(self, rows: ScoredList) -> float:
@@ -164,6 +166,8 @@ class APSoftmax(Objective):
 
 class _ExponentialPairs(Objective):
     """Log of the p-norm push; subclasses say what the power p is."""
+
+    sorts: ClassVar[bool] = False
 
     p: float
 

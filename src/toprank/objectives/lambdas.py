@@ -264,6 +264,7 @@ class LambdaPrecision(LambdaObjective):
 
     name: ClassVar[str] = "lambda_precision"
     summary: ClassVar[str] = "LambdaMART for precision among the first k rows"
+    binnable: ClassVar[bool] = False
     rank_value: ClassVar[int] = kernels.TOP
 
     k: int | None = None
@@ -355,6 +356,11 @@ class LambdaMAUC(LambdaObjective):
                 "fpr goes with kind='ordered': with 'one_vs_rest' a swap may win for one class what it "
                 "loses for the other, in proportions that change from pair to pair inside a range"
             )
+
+    @property
+    def binnable(self) -> bool:  # type: ignore[override]
+        """Whether the whole list counts: the edge of a range cannot be binned."""
+        return tuple(self.fpr) == (0, 1)
 
     def _level_values(self, lists: RankedLists) -> FloatArray:
         if self.kind == "ordered":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import ClassVar
@@ -21,6 +22,8 @@ from toprank.validation import check_choice, check_range
 __all__ = ["Logistic", "PairwiseLogistic", "PartialAUC", "sum_over_levels"]
 
 _FAR = 700.0
+_LEAST_NEGATIVES = 300  # in the range that trees learn from
+_ROWS_TO_SELECT = 20_000  # from here on finding the range costs less than ranking all rows
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Logistic(Objective):
 
     name: ClassVar[str] = "logistic"
     summary: ClassVar[str] = "logistic loss of each row on its own; the baseline"
+    sorts: ClassVar[bool] = False
     pointwise: ClassVar[bool] = True
 
     def _loss(self, rows: ScoredList) -> float:
@@ -155,6 +159,8 @@ class PartialAUC(Objective):
     its edge share what is left of it. With a = 0 and a convex surrogate the loss is convex, as the
     range holds the worst negatives.
 
+    Trees of one list learn from a range that is wide enough to hold 300 negatives (`scaled_gradient_hessian`).
+
     Parameters
     ----------
     a, b : float
@@ -170,6 +176,7 @@ class PartialAUC(Objective):
 
     name: ClassVar[str] = "pauc"
     summary: ClassVar[str] = "partial AUC: positives against the negatives of an FPR range"
+    binnable: ClassVar[bool] = False
     by_rank: ClassVar[bool] = True
 
     a: float = 0.0
@@ -180,11 +187,32 @@ class PartialAUC(Objective):
         check_range((self.a, self.b))
         check_choice(self.surrogate, "surrogate", tuple(_SURROGATES))
 
-    def _prepare(self, rows: ScoredList) -> tuple[RankedLists, FloatArray]:
-        """Rank rows; return their weights too, the negatives' as far as they lie within the range."""
+    def scaled_gradient_hessian(self, rows: ScoredList) -> tuple[FloatArray, FloatArray]:
+        """Return both for trees, of a range that is widened downwards until it holds 300 negatives.
+
+        Trees learn a handful of negatives by heart: where the range as given holds few, it has the highest
+        partial AUC on the training rows and the lowest on new ones.
+        """
+        negative = rows.y == 0
+        n_negatives = negative.sum() if rows.weight is None else rows.weight[negative].sum()
+        if rows.qid is None and 0 < n_negatives * self.b < _LEAST_NEGATIVES and self.b < 1:
+            wider = replace(self, b=min(1.0, _LEAST_NEGATIVES / float(n_negatives)))
+            return super(PartialAUC, wider).scaled_gradient_hessian(rows)
+        return super().scaled_gradient_hessian(rows)
+
+    def _prepare(
+        self, rows: ScoredList, n_negatives: float | None = None
+    ) -> tuple[RankedLists, FloatArray]:
+        """Rank rows; return their weights too, the negatives' as far as they lie within the range.
+
+        Negatives below the range may be left out if their number is given.
+        """
         lists = ranked_lists(rows, n_levels=2)
-        ranked, negatives = lists.ranked, lists.totals[:, 0]
-        pairs = lists.totals.prod(axis=1) * (self.b - self.a)
+        totals = lists.totals
+        if n_negatives is not None:
+            totals[:, 0] = n_negatives
+        ranked, negatives = lists.ranked, totals[:, 0]
+        pairs = totals.prod(axis=1) * (self.b - self.a)
         share = np.where(lists.rankable, lists.query_share / np.maximum(pairs, 1e-300), 0.0)
         # the end of the list is the end of the range, whatever the rounding of the weights
         end = self.b * negatives if self.b < 1 else np.full_like(negatives, np.inf)
@@ -199,7 +227,25 @@ class PartialAUC(Objective):
         return float(values @ lists.weight)
 
     def _gradient_hessian(self, rows: ScoredList) -> GradientHessian:
-        lists, weight = self._prepare(rows)
+        alone = rows.qid is None and rows.weight is None
+        if alone and self.b <= 0.5 and len(rows.y) >= _ROWS_TO_SELECT:
+            return self._of_rows_in_range(rows)
+        return self._of_ranked(*self._prepare(rows))
+
+    def _of_rows_in_range(self, rows: ScoredList) -> GradientHessian:
+        """Rank only the positives and the negatives that are not below the range; the others get 0."""
+        both, negatives = np.zeros((2, len(rows.y))), rows.scores[rows.y == 0]
+        below = max(0, len(negatives) - math.ceil(self.b * len(negatives)) - 1)
+        chosen = rows.y > 0
+        if len(negatives):
+            chosen |= rows.scores >= np.partition(negatives, below)[below]
+        where = np.flatnonzero(chosen)
+        lists, weight = self._prepare(rows.at(rows.scores, where), len(negatives))
+        gradient, hessian, order = self._of_ranked(lists, weight)
+        both[:, where[order]] = gradient, hessian
+        return both[0], both[1], None
+
+    def _of_ranked(self, lists: RankedLists, weight: FloatArray) -> GradientHessian:
         _, kernel, row = _SURROGATES[self.surrogate]
         both = np.zeros((2, lists.n_rows))
         tasks = [partial(_class_sums, kernel, lists, target, weight, both) for target in (1, 0)]

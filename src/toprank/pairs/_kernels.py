@@ -145,7 +145,7 @@ def _scan(p, scan, scratch):
         here = p.scores[first + step * i]
         if p.scores[first + step * group] != here:
             group = i
-            while p.scores[first + step * (group - 1)] == here:
+            while group > 0 and p.scores[first + step * (group - 1)] == here:
                 group -= 1
         reference = _absorb_runs(p, scan, scratch, j, group, reference)
         j = max(j, group)
@@ -441,7 +441,7 @@ def range_weights(scores, weights, low, high):
     while start < n and above < high:
         end = start
         mass = 0.0
-        while end < n and scores[end] == scores[start]:
+        while end < n and not scores[end] < scores[start]:
             mass += weights[end]
             end += 1
         overlap = min(above + mass, high) - max(above, low)

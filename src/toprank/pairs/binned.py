@@ -23,24 +23,34 @@ FloatArray = np.ndarray
 
 @dataclass(frozen=True)
 class Grid:
-    """Evenly spaced scores.
+    """Scores to which rows are moved: evenly spaced ones, and breaks that no row is moved across.
 
     Attributes
     ----------
     low : float
         The first point.
-    step : float
-        Distance between two points.
-    n_points : int
+    scale : float
+        One over the distance between two evenly spaced points, the ends of a cell.
+    points : ndarray
+        All points, ascending.
+    lefts : ndarray
+        The point at the left end of each cell, or -1 for a cell with breaks.
+    starts : ndarray
+        The first point of each cell.
     """
 
     low: float
-    step: float
-    n_points: int
+    scale: float
+    points: FloatArray
+    lefts: np.ndarray
+    starts: np.ndarray
 
     @classmethod
-    def over(cls, low: float, high: float, n_points: int = 16_384) -> Grid:
+    def over(cls, low: float, high: float, n_points: int = 16_384, breaks: Any = ()) -> Grid:
         """Return the grid from `low` to `high`: the extreme scores of all workers.
+
+        A break is a point with one right above and one right below it. Rows of another score are shared
+        among points on their own side of it, so that a row at a break keeps its rank, and its ties.
 
         Examples
         --------
@@ -52,11 +62,20 @@ class Grid:
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
             raise ValueError(f"a grid needs finite ends, low <= high, not {low!r} and {high!r}")
         span = max(high - low, 1e-9 * max(abs(low), abs(high), 1.0))
-        return cls(float(low), float(span) / (n_points - 1), n_points)
-
-    @property
-    def points(self) -> FloatArray:
-        return self.low + self.step * np.arange(self.n_points)
+        low, scale = float(low), (n_points - 1) / float(span)
+        even = low + np.arange(n_points) / scale
+        if len(breaks) == 0:
+            every = np.arange(n_points + 1)
+            return cls(low, scale, even, every[:-1].astype(np.int32), every)
+        breaks = np.asarray(breaks, np.float64)
+        around = [np.nextafter(breaks, -np.inf), breaks, np.nextafter(breaks, np.inf)]
+        points = np.unique(np.concatenate((even, *around)))
+        cells = np.clip((points - low) * scale, 0, n_points - 1).astype(np.int64)
+        lefts = np.searchsorted(points, even).astype(np.int32)
+        places = (breaks - low) * scale
+        for end in (places - 1e-6, places + 1e-6):  # rounding may put a point into the next cell
+            lefts[np.clip(end, 0, n_points - 1).astype(np.int64)] = -1
+        return cls(low, scale, points, lefts, np.searchsorted(cells, np.arange(n_points + 1)))
 
 
 @dataclass(frozen=True)
@@ -68,13 +87,10 @@ class BinnedScores:
     grid : Grid
     weights : ndarray of shape (n_labels, n_points)
         These add up over workers.
-    nearest : bool
-        Whether rows were given whole to their nearest point, rather than shared between two.
     """
 
     grid: Grid
     weights: FloatArray
-    nearest: bool = False
 
     @classmethod
     def of(
@@ -85,9 +101,8 @@ class BinnedScores:
         *,
         grid: Grid,
         n_labels: int = 1,
-        nearest: bool = False,
     ) -> BinnedScores:
-        """Put rows with labels 0, 1, ... (all 0 by default) on the grid.
+        """Put rows with labels 0, 1, ... (all 0 by default) on the grid; rows of other labels are left out.
 
         Examples
         --------
@@ -95,9 +110,19 @@ class BinnedScores:
         >>> BinnedScores.of([0.0, 1.25], grid=grid).weights.tolist()
         [[1.0, 0.75, 0.25, 0.0]]
         """
-        held = np.zeros((n_labels, grid.n_points))
-        _share(*_checked_rows(scores, labels, sample_weight), grid.low, grid.step, nearest, held)
-        return cls(grid, held, nearest)
+        scores, codes, weight = _checked_rows(scores, labels, sample_weight)
+        held = np.zeros((2, n_labels, len(grid.points)))  # of each half of the rows
+
+        def share(part: slice) -> None:
+            own = held[0 if part.start is None else 1]
+            _share(
+                scores[part], codes[part], weight[part], grid.low, grid.scale, grid.points,
+                grid.lefts, grid.starts, own,
+            )  # fmt: skip
+
+        run_halves(share, len(scores))
+        held[0] += held[1]
+        return cls(grid, held[0])
 
     def occupied(self) -> tuple[np.ndarray, FloatArray, FloatArray]:
         """Return labels, scores and weights of the occupied points: a short list for all rows.
@@ -112,11 +137,17 @@ class BinnedScores:
         return labels, self.grid.points[points], self.weights[labels, points]
 
     def read(
-        self, values: FloatArray, scores: Any, labels: Any = None, sample_weight: Any = None
+        self,
+        values: FloatArray,
+        scores: Any,
+        labels: Any = None,
+        sample_weight: Any = None,
+        dtype: Any = np.float64,
     ) -> FloatArray:
         """Interpolate values of the occupied points at rows, and multiply by the rows' weights.
 
-        Interpolation is linear (which keeps the sign of a curvature), or from the nearest point.
+        Interpolation is linear, which keeps the sign of a curvature. Rows of labels that are not on the
+        grid get nothing.
 
         Parameters
         ----------
@@ -124,6 +155,8 @@ class BinnedScores:
             For one copy of a row at each of the points that `occupied` lists.
         scores, labels, sample_weight : array-like of shape (n_rows,)
             Rows that were put on the grid.
+        dtype : dtype, default=numpy.float64
+            Of the result.
 
         Returns
         -------
@@ -131,14 +164,15 @@ class BinnedScores:
         """
         scores, codes, weight = _checked_rows(scores, labels, sample_weight)
         # Zero elsewhere: no row has a share in an empty point, nor reads from it.
-        fields = np.zeros((len(values), *self.weights.shape))
-        fields[:, self.weights != 0] = values
-        found = np.empty((len(values), len(scores)))
+        fields = np.zeros((*self.weights.shape, len(values)), dtype)
+        fields[self.weights != 0] = values.T
+        found = np.empty((len(values), len(scores)), dtype)
+        grid = self.grid
 
         def read(part: slice) -> None:
             _interpolate(
-                scores[part], codes[part], weight[part], self.grid.low, self.grid.step,
-                self.nearest, fields, found[:, part],
+                scores[part], codes[part], weight[part], grid.low, grid.scale, grid.points,
+                grid.lefts, grid.starts, fields, found[:, part],
             )  # fmt: skip
 
         run_halves(read, len(scores))
@@ -148,8 +182,13 @@ class BinnedScores:
 def _checked_rows(
     scores: Any, labels: Any, sample_weight: Any
 ) -> tuple[FloatArray, np.ndarray, FloatArray]:
-    """Return scores, labels as small integers (0 by default) and weights of rows (empty for ones)."""
-    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    """Return scores, labels as small integers (0 by default) and weights of rows (empty for ones).
+
+    Scores in float32 stay so.
+    """
+    scores = np.ascontiguousarray(scores)
+    if scores.dtype != np.float32:
+        scores = scores.astype(np.float64, copy=False)
     codes = np.zeros(len(scores), np.uint8) if labels is None else np.asarray(labels, np.uint8)
     weight = np.ascontiguousarray(() if sample_weight is None else sample_weight, np.float64)
     if sample_weight is not None and len(weight) != len(scores):
@@ -157,35 +196,61 @@ def _checked_rows(
     return scores, codes, weight
 
 
-@njit(cache=True, nogil=True)
-def _locate(score, low, step, nearest, last):
-    """Return the point to the left of a score and what of the row belongs to the point to its right.
+@njit(cache=True, nogil=True, inline="always")
+def _locate(score, low, scale, lefts):
+    """Return the point to the left of a score, and what of the row belongs to the point to its right.
 
-    The ends of the grid take what lies beyond them; with `nearest` the part is 0 or 1.
+    The ends of the grid take what lies beyond them. In a cell with breaks the point is -1.
     """
-    place = min(max((score - low) / step, 0.0), float(last))
-    place = np.rint(place) if nearest else place
-    left = min(int(place), last - 1)
-    return left, place - left
+    place = min(max((score - low) * scale, 0.0), len(lefts) - 1.0)
+    cell = min(int(place), len(lefts) - 2)
+    return lefts[cell], place - cell
 
 
 @njit(cache=True, nogil=True)
-def _share(scores, codes, weight, low, step, nearest, held):
-    """Share each row's weight between the two points around its score, or give it to the nearest."""
+def _locate_between_breaks(score, low, scale, points, starts):
+    """Do the same by a search among the points of the cell."""
+    cell = int(min(max((score - low) * scale, 0.0), len(starts) - 2.0))
+    left, end = max(starts[cell] - 1, 0), starts[cell + 1]
+    while end - left > 1:  # the last point that is not above the score
+        middle = (left + end) // 2
+        if points[middle] <= score:
+            left = middle
+        else:
+            end = middle
+    left = min(left, len(points) - 2)
+    part = (score - points[left]) / (points[left + 1] - points[left])
+    return left, min(max(part, 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _share(scores, codes, weight, low, scale, points, lefts, starts, held):
+    """Share each row's weight between the two points around its score."""
     for i in range(len(scores)):
-        left, right_part = _locate(scores[i], low, step, nearest, held.shape[1] - 1)
+        code = codes[i]
+        if code >= len(held):
+            continue
+        left, part = _locate(scores[i], low, scale, lefts)
+        if left < 0:
+            left, part = _locate_between_breaks(scores[i], low, scale, points, starts)
         w = weight[i] if len(weight) else 1.0
-        held[codes[i], left] += w * (1.0 - right_part)
-        held[codes[i], left + 1] += w * right_part
+        held[code, left] += w * (1.0 - part)
+        held[code, left + 1] += w * part
 
 
 @njit(cache=True, nogil=True)
-def _interpolate(scores, codes, weight, low, step, nearest, fields, found):
-    """Fill in the weighted values of the two points around each row, or of the nearest."""
+def _interpolate(scores, codes, weight, low, scale, points, lefts, starts, fields, found):
+    """Fill in the weighted values of the two points around each row."""
     for i in range(len(scores)):
-        left, part = _locate(scores[i], low, step, nearest, fields.shape[2] - 1)
-        w, code = weight[i] if len(weight) else 1.0, codes[i]
+        code = codes[i]
+        if code >= len(fields):
+            found[:, i] = 0.0
+            continue
+        left, part = _locate(scores[i], low, scale, lefts)
+        if left < 0:
+            left, part = _locate_between_breaks(scores[i], low, scale, points, starts)
+        w = weight[i] if len(weight) else 1.0
         right_part = w * part
         left_part = w - right_part
-        for v in range(len(fields)):
-            found[v, i] = left_part * fields[v, code, left] + right_part * fields[v, code, left + 1]
+        for v in range(len(found)):
+            found[v, i] = left_part * fields[code, left, v] + right_part * fields[code, left + 1, v]
