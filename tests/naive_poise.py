@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from toprank.margin.partial_solvers import proportional_draw
+
 LOSSES = {
     "hinge": lambda margin: max(0.0, 1.0 - margin),
     "logistic": lambda margin: float(np.logaddexp(0.0, -margin)),
@@ -165,3 +167,31 @@ def signed_shared_path(tree: Any, first: np.ndarray, second: np.ndarray) -> int:
             break
         shared += 1
     return sign * other_sign * shared
+
+
+def algorithm_1(
+    X: np.ndarray,
+    positive: np.ndarray,
+    rate: float,
+    strength: float,
+    random: np.random.Generator,
+    n_epochs: int,
+) -> np.ndarray:
+    """Algorithm 1 of Rao & Acharyya (2020), with the hinge: all negatives are the sample."""
+    w = random.uniform(-1.0, 1.0, X.shape[1])
+    above, below = np.flatnonzero(positive), np.flatnonzero(~positive)
+    proportional_draw(np.ones(len(below)), len(below), random)  # the sample
+    first = below[proportional_draw(np.ones(len(below)), len(below), random)]
+    proportional_draw(np.ones(len(above)), len(above), random)
+    k, t = round(rate * (len(below) + 1)), 0
+    for _ in range(n_epochs):
+        for row in random.permutation(first):
+            if X[row] @ w < sorted(X[other] @ w for other in below)[-k]:
+                continue
+            t += 1
+            step = strength * w
+            for other in above:
+                if X[other] @ w - X[row] @ w < 1.0:
+                    step = step + (X[row] - X[other]) / len(above)
+            w = w - step / (strength * t)
+    return w

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from toprank.rules.relational.clause import Atom, Clause, Constant, Term
+from toprank.rules.relational.clause import (
+    Aggregate,
+    Atom,
+    Clause,
+    Comparison,
+    Constant,
+    Term,
+    Variable,
+)
 
 Row = tuple[Any, ...]
 
@@ -37,20 +46,49 @@ class Prover:
 
     def covers(self, clause: Clause, example: Row) -> bool:
         """Whether some binding makes the body of the clause true of an example."""
-        return self._prove(clause.body, dict(zip(clause.head.terms, example, strict=True)))
+        atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
+        tests = [literal for literal in clause.body if isinstance(literal, Comparison)]
+        start = dict(zip(clause.head.terms, example, strict=True))
+        return any(all(self._holds(t, b) for t in tests) for b in self._bindings(atoms, start))
 
     def mask(self, clause: Clause, examples: Sequence[Row]) -> list[bool]:
         return [self.covers(clause, example) for example in examples]
 
-    def _prove(self, goals: Sequence[Atom], binding: dict[Term, Any]) -> bool:
+    def _bindings(
+        self, goals: Sequence[Atom], binding: dict[Term, Any]
+    ) -> Iterator[dict[Term, Any]]:
+        """Every binding that extends a given one and makes the goals facts."""
         if not goals:
-            return True
+            yield binding
+            return
         first, *rest = goals
         for row in self._matching(first, binding):
             extended = _unify(first, row, binding)
-            if extended is not None and self._prove(rest, extended):
-                return True
-        return False
+            if extended is not None:
+                yield from self._bindings(rest, extended)
+
+    def value(self, aggregate: Aggregate, binding: dict[Term, Any]) -> float | None:
+        """An aggregate over the distinct bindings of its local variables; None where it has no value."""
+        own = [t for t in dict.fromkeys(aggregate.terms) if isinstance(t, Variable)]
+        found = {tuple(b[t] for t in own) for b in self._bindings(aggregate.atoms, binding)}
+        if aggregate.variable is None:
+            return len(found)
+        place = own.index(aggregate.variable)
+        numbers = [row[place] for row in found if row[place] is not None]
+        if not numbers:
+            return None
+        of = {"min": min, "max": max, "sum": sum, "mean": lambda v: sum(v) / len(v)}
+        return of[aggregate.function](numbers)
+
+    def _holds(self, literal: Comparison, binding: dict[Term, Any]) -> bool:
+        left = literal.left
+        value = self.value(left, binding) if isinstance(left, Aggregate) else binding[left]
+        right = literal.right
+        other = right.value if isinstance(right, Constant) else binding[right]
+        if value is None or other is None:
+            return False
+        compare = {"<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne}
+        return compare[literal.operator](value, other)
 
     def _matching(self, atom: Atom, binding: dict[Term, Any]) -> list[Row]:
         """Facts that may match: those of the rarest argument that is known."""

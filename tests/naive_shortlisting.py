@@ -23,14 +23,24 @@ def cuts(y: np.ndarray, scores: np.ndarray) -> list[tuple[float, int, int]]:
 
 
 def fpr_cut(y: np.ndarray, scores: np.ndarray, fpr: float, error: float) -> int:
-    """Rows flagged by the umbrella algorithm: the longest list with few enough negatives."""
+    """Rows flagged by the umbrella algorithm and in lists: the longest one with few enough negatives."""
     n = int((1 - y).sum())
     best = 0
     for _, positives, negatives in cuts(y, scores):
         at_most = 1 - binomial_at_least(negatives + 1, n, fpr)
-        if at_most <= error:
+        if at_most <= error and list_risk(negatives, n, fpr) <= error:
             best = max(best, positives + negatives)
     return best
+
+
+def list_risk(m: int, n: int, rate: float) -> float:
+    """In how many orders of n known and n new negatives too many new ones are above the (m + 1)-th known."""
+    k = math.floor(rate * n + 1e-9)
+    drawn = m + 1 + k
+    if drawn > 2 * n:
+        return 0.0
+    ways = sum(math.comb(n, known) * math.comb(n, drawn - known) for known in range(m + 1))
+    return ways / math.comb(2 * n, drawn)
 
 
 def cheapest_cut(y: np.ndarray, scores: np.ndarray, false_alarm: float, miss: float) -> int:

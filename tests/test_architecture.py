@@ -16,11 +16,12 @@ LAYERS = [
     ("__main__", "demo"),
     ("cli",),
     ("report", "selection", "shortlisting", "persistence"),
-    (*FAMILIES, "datasets", "distributed"),
-    ("base", "encoding", "folds", "sampling", "stopping", "metrics", "objectives", "pairs", "binning", "rule",
-     "tables"),
-    ("validation", "parallel", "columns", "ranking", "progress", "formatting", "docstrings",
-     "registry", "_version"),
+    ("automatic",),
+    (*FAMILIES, "datasets", "distributed", "out_of_core"),
+    ("base", "encoding", "folds", "leaks", "sampling", "stopping", "metrics", "objectives", "pairs", "binning",
+     "rule", "sources", "tables"),
+    ("validation", "parallel", "exchange", "columns", "ranking", "parsing", "progress", "formatting",
+     "docstrings", "registry", "temporary", "_version"),
 ]  # fmt: skip
 # Never, even on the same line: neither of metrics and objectives can hide a mistake of the other.
 FORBIDDEN = {("metrics", "objectives"), ("objectives", "metrics")} | {
@@ -34,8 +35,9 @@ HOMES = {
     "plotly": {"report"},
     "typer": {"cli", "demo"},
     "onnx": {"persistence"},
+    "mlflow": {"persistence"},
     "imblearn": {"margin"},
-    "matplotlib": {"metrics", "trees"},
+    "matplotlib": {"metrics", "rules", "trees"},
     "lightgbm": {"objectives"},
     "catboost": {"objectives"},
     "torch": {"objectives"},

@@ -98,3 +98,36 @@ def test_an_array_is_no_table() -> None:
     assert not is_table(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="ndarray"):
         as_frame(np.zeros((2, 2)))
+
+
+def test_a_column_that_training_saw_empty_takes_anything_as_unseen() -> None:
+    columns = Columns.of(pd.DataFrame({"note": pd.Series([None, None], dtype=object)}))
+    later = pd.DataFrame({"note": ["ZS", None]})
+    assert not columns.differences(later)
+    np.testing.assert_array_equal(columns.matrix(later, unseen=-1.0), [[-1.0], [np.nan]])
+
+
+def test_counts_follow_the_weights_of_training_rows() -> None:
+    frame = pd.DataFrame({"shop": ["a", "b", "b", None], "size": [1.0, 2.0, 3.0, 4.0]})
+    columns = Columns.of(frame)
+    codes = columns.matrix(frame)
+    counted = columns.with_counts(codes, np.array([2.0, 1.0, 0.5, 9.0]), more_than=1)
+    expected = [[2.0, 1.0], [1.5, 2.0], [1.5, 3.0], [np.nan, 4.0]]
+    np.testing.assert_array_equal(counted.matrix(frame), expected)
+    np.testing.assert_array_equal(counted.numbers_for_codes(codes), expected)
+    assert not counted.is_category.any()
+    assert counted.category_names() == ["shop"]
+
+
+def test_few_categories_stay_codes() -> None:
+    frame = pd.DataFrame({"shop": ["a", "b"]})
+    columns = Columns.of(frame)
+    assert columns.with_counts(columns.matrix(frame), np.ones(2), more_than=2).numbers == ()
+
+
+def test_extended_columns_count_new_categories_as_never_seen() -> None:
+    old, new = (pd.DataFrame({"shop": list(names)}) for names in ("aab", "bc"))
+    columns = Columns.of(old)
+    counted = columns.with_counts(columns.matrix(old), np.ones(3), more_than=1)
+    extended = counted.extended(Columns.of(new))
+    np.testing.assert_array_equal(extended.matrix(new).ravel(), [1.0, 0.0])

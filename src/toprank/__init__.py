@@ -9,16 +9,18 @@ from importlib import import_module
 from typing import Any
 
 from toprank._version import __version__
-from toprank.registry import ESTIMATORS, RELATIONAL, TRANSFORMERS
+from toprank.registry import ESTIMATORS, RELATIONAL, RELATIONAL_TRANSFORMERS, TRANSFORMERS
 
 _SUBMODULES = (
-    "boosting", "cli", "datasets", "distributed", "margin", "metrics", "objectives", "pairs",
-    "persistence", "report", "rules", "selection", "shortlisting", "trees",
+    "automatic", "boosting", "cli", "datasets", "distributed", "margin", "metrics", "objectives",
+    "out_of_core", "pairs", "persistence", "report", "rules", "selection", "shortlisting", "trees",
 )  # fmt: skip
 _FUNCTIONS = {
     "SGBAP": "toprank.boosting",
     "SGBAPsig": "toprank.boosting",
     "LambdaMART": "toprank.boosting",
+    "DaskGradientBoostingRanker": "toprank.distributed",
+    "POISE": "toprank.margin",
     "RelationalData": "toprank.rules.relational.data",
     "Mode": "toprank.rules.relational.schema",
     "show_versions": "toprank._version",
@@ -29,7 +31,13 @@ _FUNCTIONS = {
     "choose_cut": "toprank.shortlisting.cut",
     "shortlist": "toprank.shortlisting.shortlist",
 }
-_LAZY = {**ESTIMATORS, **RELATIONAL, **TRANSFORMERS, **_FUNCTIONS}
+_LAZY = {
+    **ESTIMATORS,
+    **RELATIONAL,
+    **RELATIONAL_TRANSFORMERS,
+    **TRANSFORMERS,
+    **_FUNCTIONS,
+}
 
 __all__ = ["__version__", *_SUBMODULES, *_LAZY]
 

@@ -8,12 +8,15 @@ and the last step and everything that follows from a fitted `_raw_scores`.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -24,11 +27,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from toprank.columns import Columns, as_frame, is_table
+from toprank.columns import Columns, as_frame, check_names, is_table
 from toprank.ranking import RankedList
-from toprank.validation import PARAMETER_CONSTRAINTS, query_codes
+from toprank.validation import PARAMETER_CONSTRAINTS, check_cells, query_codes
 
-__all__ = ["BaseRanker", "InputChecks", "TrainingData"]
+__all__ = ["BaseRanker", "InputChecks", "TrainingData", "check_weights"]
+
+MOST_COPIES = 2**53  # a larger sum of weights is no longer a number of rows
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class InputChecks:
         X = self._check_rows(X, reset=True)
         y = self._check_labels(y)
         check_consistent_length(X, y)
-        weight = _check_weights(sample_weight, X)
+        weight = check_weights(sample_weight, X)
         data = TrainingData(X, y, weight, query_codes(qid, len(y)))
         if weight is not None:
             present = weight > 0
@@ -111,33 +116,31 @@ class InputChecks:
 
     def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
         """Check a table or array and return it as a float matrix."""
-        try:
-            return self._float_matrix(X, reset)
-        except ValueError as error:
-            if "contains NaN" not in str(error):
-                raise
-            raise ValueError(
-                f"Input X contains NaN, and {type(self).__name__} takes no missing values. Put "
-                "scikit-learn's SimpleImputer before it in a Pipeline, or leave those rows out"
-            ) from None
+        matrix = self._float_matrix(X, reset)
+        taker = None if self._accepts_missing else type(self).__name__
+        check_cells(matrix, self.columns_.names, taker)
+        return matrix
 
     def _float_matrix(self, X: Any, reset: bool) -> Any:
-        finite = "allow-nan" if self._accepts_missing else True
         if not is_table(X):
-            if not reset and self.columns_.is_category.any():
+            if not reset and self.columns_.category_names():
                 raise ValueError(
                     f"{type(self).__name__} was trained on a table with categorical columns "
                     f"({', '.join(self.columns_.category_names())}); give it a table with the "
                     "same columns, not an array"
                 )
-            matrix = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr" if self._accepts_sparse else False,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=finite,
-            )
+            try:
+                matrix = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr" if self._accepts_sparse else False,
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,
+                )
+            except ValueError:
+                self._refuse_text(X)
+                raise
             if sparse.issparse(matrix):
                 matrix.sort_indices()
             if reset:
@@ -145,15 +148,34 @@ class InputChecks:
             return matrix
         frame = as_frame(X)
         if reset:
+            check_names(frame.columns, "the table")
             validate_data(self, frame, reset=True, skip_check_array=True)
             self.columns_ = self._check_columns(Columns.of(frame))
         return check_array(
             self._table_matrix(frame),
             dtype=[np.float64, np.float32],
-            ensure_all_finite=finite,
+            ensure_all_finite=False,
             estimator=self,
             input_name="X",
         )
+
+    def _refuse_text(self, X: Any) -> None:
+        """Refuse an array with text as a table is refused; where tables may hold it, ask for one."""
+        if sparse.issparse(X) or np.asarray(X).dtype.kind not in "OU" or np.ndim(X) != 2:
+            return
+        cells = np.asarray(X, dtype=object)
+        frame = pd.DataFrame(cells, columns=list(Columns.numeric(cells.shape[1]).names))
+        for name in frame:
+            with suppress(TypeError, ValueError):
+                frame[name] = frame[name].astype(np.float64)
+        found = Columns.of(frame)
+        if found.is_category.any():
+            self._check_columns(found)
+            raise ValueError(
+                f"X is an array with text in these columns: {', '.join(found.category_names())}. "
+                f"{type(self).__name__} reads categories from a table: give it pandas.DataFrame(X), "
+                "with column names of your choice, in training and in scoring"
+            )
 
     def _table_matrix(self, frame: Any) -> np.ndarray:
         """A table with the columns of training as a float matrix, or an error that names the others."""
@@ -204,7 +226,7 @@ class InputChecks:
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y holds only one class, {self.classes_[0]!r}; "
+                f"y holds only one class, {self.classes_.tolist()[0]!r}; "
                 "both positives and negatives are needed to learn a ranking"
             )
         return codes.astype(np.float64)
@@ -238,14 +260,34 @@ class InputChecks:
         """Check labelled rows against what training has set (columns, classes)."""
         X, y = self._check_rows(X), self._known_labels(y)
         check_consistent_length(X, y)
-        return TrainingData(X, y, _check_weights(sample_weight, X), query_codes(qid, len(y)))
+        return TrainingData(X, y, check_weights(sample_weight, X), query_codes(qid, len(y)))
 
 
-def _check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights >= 0, one for each row, if there are any."""
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights >= 0, one for each row, if there are any.
+
+    Whole numbers are numbers of copies. Others say how rows compare with one another: they are scaled so that
+    those above 0 are 1 on average, and what a penalty or the least weight of a leaf means does not
+    depend on their unit.
+    """
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if (weight == np.floor(weight)).all() and weight.sum() < MOST_COPIES:
+        return weight
+    weight = weight / weight.max()  # nothing overflows, nothing vanishes in what follows
+    return weight / weight[weight > 0].mean()
+
+
+def _is_calibrated(ranker: Any) -> bool:
+    """Say why a ranker has no probabilities, unless it has."""
+    if "calibration_" not in vars(ranker):
+        raise AttributeError(
+            f"{type(ranker).__name__} ranks rows and has no probabilities yet: learn them with "
+            "toprank.shortlisting.calibrate(ranker, X, y) from rows that it was not trained on, or fit it in "
+            "a CalibratedRanker, which cross-fits"
+        )
+    return True
 
 
 class BaseRanker(InputChecks, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -282,6 +324,22 @@ class BaseRanker(InputChecks, ClassifierMixin, BaseEstimator, metaclass=ABCMeta)
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
 
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, by the calibration that `toprank.shortlisting.calibrate` learnt.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        probability : ndarray of shape (n_rows, 2)
+            In the order of `classes_`.
+        """
+        positive = self.calibration_(self.decision_function(X))
+        return np.column_stack([1.0 - positive, positive])
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Average precision of the ranking of `X` against labels `y`."""
         from toprank.metrics import average_precision
@@ -299,8 +357,13 @@ class BaseRanker(InputChecks, ClassifierMixin, BaseEstimator, metaclass=ABCMeta)
 
     # -- the last step of every fit --------------------------------------------------------------
 
+    def _forget_calibration(self) -> None:
+        """Drop the probabilities of an earlier fit."""
+        self.__dict__.pop("calibration_", None)
+
     def _set_threshold(self, raw_scores: np.ndarray, data: TrainingData) -> None:
         """Set `offset_` so that as many training rows score above 0 as there are positives."""
+        self._forget_calibration()
         self.offset_ = threshold_for_positives(data.y > 0, raw_scores, data.sample_weight)
 
 
@@ -317,15 +380,23 @@ def threshold_for_positives(
     >>> threshold_for_positives(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
     2.5
     """
+    total = float(np.sum(np.asarray(positive) > 0))
+    if sample_weight is not None:
+        total = float(np.asarray(sample_weight) @ (np.asarray(positive) > 0))
+    return threshold_for_weight(total, scores, sample_weight)
+
+
+def threshold_for_weight(
+    total: float, scores: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    """Return the cut that flags rows of so much weight, as nearly as ties allow."""
     if sample_weight is not None and (sample_weight == 0).any():
         present = sample_weight > 0  # absent rows have no say in where the cut lies
-        positive, scores = np.asarray(positive)[present], np.asarray(scores)[present]
-        sample_weight = sample_weight[present]
-    ranked = RankedList.of(positive, scores, sample_weight)
+        scores, sample_weight = np.asarray(scores)[present], sample_weight[present]
+    ranked = RankedList.of(np.ones(len(scores), dtype=bool), scores, sample_weight)
     if ranked.n_groups == 1:
         return float(ranked.scores[0])
-    flagged = ranked.positives + ranked.negatives
-    miss = np.abs(flagged[:-1] - ranked.total_positives)
+    miss = np.abs(ranked.positives[:-1] - total)
     # scores that only rounding tells apart are ties too: a cut between them would be chance
     apart = -np.diff(ranked.scores) > 1e-12 * max(abs(ranked.scores[0]), abs(ranked.scores[-1]))
     if apart.any():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import sparse
 
 from toprank.parallel import ThreadPool
 from toprank.ranking import RankedList
@@ -49,7 +50,7 @@ class Bins:
     @classmethod
     def of(
         cls,
-        X: np.ndarray,
+        X: Any,
         is_category: np.ndarray,
         sample_weight: np.ndarray | None = None,
         *,
@@ -58,7 +59,7 @@ class Bins:
         random_state: int = 0,
         n_jobs: int | None = 1,
     ) -> Bins:
-        """Learn the bins of a matrix.
+        """Learn the bins of a matrix, dense or sparse.
 
         With labels `y` the cut points lie at quantiles of both classes in equal shares, so that rare
         positives are resolved as finely as the many negatives: with plain quantiles the 492 frauds
@@ -73,16 +74,19 @@ class Bins:
         ([2.0], [[0, 1, 255]])
         """
         rows: Any = slice(None)
-        if len(X) > 2 * SAMPLE_ROWS:
-            positive = np.zeros(len(X), dtype=bool) if y is None else y > 0
+        if X.shape[0] > 2 * SAMPLE_ROWS:
+            positive = np.zeros(X.shape[0], dtype=bool) if y is None else y > 0
             n_negatives = 2 * SAMPLE_ROWS if y is None else SAMPLE_ROWS
             random = np.random.RandomState(random_state)
             rows = sample_classes(positive, SAMPLE_ROWS, n_negatives, random)
         labels = None if y is None else y[rows] > 0
         weight = None if sample_weight is None else sample_weight[rows]
 
+        matrix = X.tocsc() if sparse.issparse(X) else X  # read a column at a time
+
         def place(j: int) -> np.ndarray:
-            cells = np.asarray(X[rows, j], dtype=np.float64)
+            cells = matrix[:, [j]].toarray().ravel()[rows] if sparse.issparse(X) else X[rows, j]
+            cells = np.asarray(cells, dtype=np.float64)
             values, shares = _cumulative_shares(cells, labels, weight)
             if is_category[j]:
                 return _category_bins(values, shares, max_bins)
@@ -90,7 +94,10 @@ class Bins:
 
         with ThreadPool(n_jobs) as pool:
             cuts = tuple(pool.map(place, range(X.shape[1])))
-        has_missing = np.array([np.isnan(X[:, j]).any() for j in range(X.shape[1])], dtype=bool)
+        columns: Any = X.T  # a row of it is a view of a column
+        if sparse.issparse(X):
+            columns = np.split(matrix.data, matrix.indptr[1:-1])
+        has_missing = np.array([np.isnan(cells).any() for cells in columns], dtype=bool)
         return cls(cuts, np.asarray(is_category, dtype=bool), has_missing)
 
     @property
@@ -104,7 +111,7 @@ class Bins:
 
     def codes(
         self,
-        X: np.ndarray,
+        X: Any,
         *,
         only: np.ndarray | None = None,
         by_row: bool = False,
@@ -114,7 +121,7 @@ class Bins:
 
         Parameters
         ----------
-        X : float ndarray of shape (n_rows, n_columns)
+        X : float ndarray or sparse matrix (CSR) of shape (n_rows, n_columns)
         only : int ndarray, optional
             The columns to bin (the rows of the answer); all of them by default.
         by_row : bool, default=False
@@ -127,18 +134,20 @@ class Bins:
         for row, j in enumerate(chosen):
             tables[row, : len(self.cuts[j])] = self.cuts[j]
         is_category = self.is_category[chosen]
-        shape = (len(X), len(chosen)) if by_row else (len(chosen), len(X))
+        n_rows = X.shape[0]
+        shape = (n_rows, len(chosen)) if by_row else (len(chosen), n_rows)
         out = np.empty(shape, dtype=np.uint8)
         codes = out.T if by_row else out
 
         def fill(start: int) -> None:
             block = X[start : start + CHUNK_ROWS]
+            block = block.toarray() if sparse.issparse(block) else block
             block = block if only is None else block[:, chosen]
             cells = np.ascontiguousarray(block.T, dtype=np.float64)
             _fill_bins(cells, tables, is_category, codes[:, start : start + len(block)])
 
         with ThreadPool(n_jobs) as pool:
-            pool.map(fill, range(0, len(X), CHUNK_ROWS))
+            pool.map(fill, range(0, n_rows, CHUNK_ROWS))
         return out
 
 

@@ -1,19 +1,22 @@
 """Tables in, one float matrix out: which columns are numbers, which are categories.
 
 Estimators that take categories see their codes (0, 1, ... in the order of the known values, NaN for
-missing or never seen). What was learnt is plain data, so a model file can carry it.
+missing or never seen), or a number for each category, such as how often it was there in training. What was
+learnt is plain data, so a model file can carry it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["Columns", "SchemaDifference", "as_frame", "is_table"]
+from toprank.parsing import parse_numbers, truth_of
+
+__all__ = ["Columns", "SchemaDifference", "as_frame", "check_names", "is_table", "is_text"]
 
 
 def is_table(X: Any) -> bool:
@@ -39,6 +42,28 @@ def as_frame(X: Any) -> pd.DataFrame:
     if package == "pyarrow":
         return X.to_pandas()
     raise TypeError(f"expected a pandas, Polars or Arrow table, got {type(X).__name__}")
+
+
+def check_names(names: Iterable[Any], what: str) -> None:
+    """Refuse two columns of one name: nobody could tell which of them is meant.
+
+    Examples
+    --------
+    >>> check_names(["amount", "target", "target"], "payments.csv")
+    Traceback (most recent call last):
+    ...
+    ValueError: payments.csv has 2 columns named 'target' (columns 2 and 3); rename or drop all but one
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names, start=1):
+        places.setdefault(str(name), []).append(place)
+    for name, found in places.items():
+        if len(found) > 1:
+            shown = f"{', '.join(map(str, found[:-1][:8]))} and {found[-1]}"
+            raise ValueError(
+                f"{what} has {len(found)} columns named {name!r} (columns {shown}); rename or drop all "
+                "but one"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,10 +109,15 @@ class Columns:
     categories : tuple of (ndarray or None)
         The values of each categorical column (sorted, as read from a table), in the order of their codes;
         None for a column of numbers.
+    numbers : tuple of (ndarray or None)
+        For a categorical column that is given as numbers rather than codes: the number of each category,
+        such as the weight of the training rows that have it; 0 stands for one never seen. Empty where there is
+        no such column.
     """
 
     names: tuple[str, ...]
     categories: tuple[np.ndarray | None, ...]
+    numbers: tuple[np.ndarray | None, ...] = ()
 
     @classmethod
     def numeric(cls, n_columns: int) -> Columns:
@@ -105,6 +135,7 @@ class Columns:
         >>> columns.is_category.tolist()
         [False, True]
         """
+        check_names(frame.columns, "the table")
         categories = tuple(_categories_of(frame.iloc[:, j]) for j in range(frame.shape[1]))
         return cls(tuple(map(str, frame.columns)), categories)
 
@@ -146,24 +177,69 @@ class Columns:
         categories = []
         for known, found in zip(self.categories, other.categories, strict=True):
             if known is not None and found is not None:
-                found = found.astype(np.str_) if known.dtype.kind == "U" else found
-                if known.dtype.kind == "U" or found.dtype.kind != "U":
-                    known = np.concatenate((known, found[~np.isin(found, known)]))
+                found = _as_text(found) if is_text(known) else found
+                if is_text(known) or not is_text(found):
+                    more = pd.Index(known).get_indexer(pd.Index(found)) < 0
+                    known = np.concatenate((known, found[more]))
             categories.append(known)
-        return Columns(self.names, tuple(categories))
+        numbers = tuple(
+            None
+            if number is None or values is None
+            else np.pad(number, (0, len(values) - len(number)))
+            for number, values in zip(self.numbers, categories[: len(self.numbers)], strict=True)
+        )
+        return Columns(self.names, tuple(categories), numbers)
+
+    def with_counts(self, X: np.ndarray, weight: np.ndarray, more_than: int) -> Columns:
+        """Learn from training rows, categories as codes, how common the categories of some columns are.
+
+        Columns of more than so many categories are then given as counts: how common a category is, not
+        which. Trees that may choose any subset of many categories, most of them rare, find one that fits
+        the labels by chance; how common a merchant or a name is, is often what matters.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> frame = pd.DataFrame({"city": ["Delft", "Gent", "Gent"]})
+        >>> columns = Columns.of(frame)
+        >>> counted = columns.with_counts(columns.matrix(frame), np.ones(3), more_than=1)
+        >>> counted.matrix(pd.DataFrame({"city": ["Gent", "Lille", None]})).ravel()
+        array([ 2.,  0., nan])
+        """
+        counts: list[np.ndarray | None] = [None] * len(self.names)
+        for j, values in enumerate(self.categories):
+            if values is not None and len(values) > more_than:
+                known = ~np.isnan(X[:, j])
+                counts[j] = np.bincount(X[known, j].astype(np.int64), weight[known], len(values))
+        any_counts = any(count is not None for count in counts)
+        return Columns(self.names, self.categories, tuple(counts) if any_counts else ())
+
+    def numbers_for_codes(self, X: np.ndarray) -> np.ndarray:
+        """Return rows with categories as codes as `matrix` would give them: with numbers for some."""
+        if not self.numbers:
+            return X
+        X = np.array(X)
+        for j, number in enumerate(self.numbers):
+            if number is not None:
+                known = ~np.isnan(X[:, j])
+                X[known, j] = number[X[known, j].astype(np.int64)]
+        return X
 
     @property
     def is_category(self) -> np.ndarray:
-        return np.array([values is not None for values in self.categories], dtype=bool)
+        """Which columns are codes of categories in the matrix."""
+        pairs = zip(self.categories, self.numbers or (None,) * len(self.names), strict=True)
+        return np.array([v is not None and c is None for v, c in pairs], dtype=bool)
 
     def category_names(self) -> list[str]:
-        """Names of the categorical columns."""
-        return np.array(self.names, dtype=object)[self.is_category].tolist()
+        """Names of the categorical columns, those given as numbers among them."""
+        pairs = zip(self.names, self.categories, strict=True)
+        return [name for name, values in pairs if values is not None]
 
     def matrix(self, frame: pd.DataFrame, *, unseen: float = np.nan) -> np.ndarray:
-        """Return `frame` as a float matrix: numbers as they are, categories as codes.
+        """Return `frame` as a float matrix: numbers as they are, categories as codes or numbers.
 
-        Categories never seen in training get the code `unseen`.
+        Categories never seen in training get the code `unseen`, or the number 0.
         """
         dtypes = {frame.iloc[:, j].dtype for j in range(frame.shape[1])}
         dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
@@ -174,8 +250,11 @@ class Columns:
                 out[:, j] = _numbers(column, name)
             else:
                 codes = _codes(column, values, name)
-                unknown = np.where(column.isna().to_numpy(dtype=bool), np.nan, unseen)
-                out[:, j] = np.where(codes < 0, unknown, codes)
+                number = self.numbers[j] if self.numbers else None
+                missing = column.isna().to_numpy(dtype=bool)
+                unknown = np.where(missing, np.nan, unseen if number is None else 0.0)
+                known = codes if number is None else number[codes]
+                out[:, j] = np.where(codes < 0, unknown, known)
         return out
 
     def differences(self, frame: pd.DataFrame) -> SchemaDifference:
@@ -228,18 +307,30 @@ def _sorted_values(values: np.ndarray) -> np.ndarray:
     types = {type(v) for v in values.tolist()}
     if types <= {float, int} or types <= {bool}:
         return np.sort(np.array(values.tolist()))
-    return np.sort(np.array([str(v) for v in values.tolist()], dtype=np.str_))
+    return np.sort(_as_text(values))
+
+
+def _as_text(values: np.ndarray) -> np.ndarray:
+    """Return values as text, each as long as it is: one long text must not make all others long."""
+    return np.array([str(v) for v in values.tolist()], dtype=object)
+
+
+def is_text(values: np.ndarray) -> bool:
+    """Whether category values are text."""
+    return values.dtype.kind in "OU"
 
 
 def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
-    """Return the position of each cell in `values`, -1 where missing or unknown."""
-    cells: Any = column
-    if values.dtype.kind == "U":
-        cells = column.astype(object).map(str, na_action="ignore")
-    elif isinstance(column.dtype, pd.CategoricalDtype):
-        cells = column.astype(object)
-    codes = pd.Index(values).get_indexer(pd.Index(cells))
-    if len(codes) and (codes < 0).all() and column.notna().any():
+    """Return the position of each cell in `values`, -1 where missing or unknown.
+
+    Files write one value in several ways, so cells of another type are matched by what they mean: 7 and
+    7.0 with "7" or "007", true with "yes", "0" with the number 0.
+    """
+    cells = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    order, unique = pd.factorize(cells)
+    positions = np.append(_positions(list(unique), values), -1)  # the last for missing cells
+    codes = positions[order]
+    if len(values) and len(codes) and (codes < 0).all() and column.notna().any():
         # one new category is no surprise; another type of cell, none of them known, is a mistake
         trained, now = _kind(pd.Index(values).dtype), _kind(column.dtype)
         if trained != now:
@@ -248,6 +339,33 @@ def _codes(column: pd.Series, values: np.ndarray, name: str) -> np.ndarray:
                 f"(type {column.dtype})"
             )
     return codes
+
+
+def _positions(cells: list[Any], values: np.ndarray) -> np.ndarray:
+    """Return the position of each distinct cell in `values`, -1 where it is not one of them."""
+    text = is_text(values)
+    found = pd.Index(values).get_indexer(pd.Index([str(c) for c in cells] if text else cells))
+    unknown = [k for k in np.flatnonzero(found < 0) if isinstance(cells[k], str) != text]
+    if unknown:
+        meanings: dict[Any, int] = {}
+        for position, value in enumerate(values.tolist()):
+            for meaning in _meanings(value):
+                # what two values could mean says nothing
+                meanings[meaning] = -1 if meaning in meanings else position
+        for k in unknown:
+            found[k] = next((meanings[m] for m in _meanings(cells[k]) if m in meanings), -1)
+    return found
+
+
+def _meanings(cell: Any) -> list[Any]:
+    """Return what a cell may stand for: a number, a truth."""
+    if isinstance(cell, (bool, np.bool_)):
+        return [("truth", bool(cell))]
+    try:
+        return [("number", float(cell))]
+    except (TypeError, ValueError):
+        truth = truth_of(cell)
+        return [] if truth is None else [("truth", truth)]
 
 
 def _kind(dtype: Any) -> str:
@@ -263,7 +381,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
-    """Return the cells of a numeric column as floats, NaN where missing."""
+    """Return the cells of a numeric column as floats, NaN where missing; also those written as text."""
     try:
         if (
             _kind(column.dtype) == "dates or times"
@@ -271,7 +389,22 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
             raise TypeError("they are dates or times")
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
+        written = _numbers_in_text(column)
+        if written is not None:
+            return written
         raise ValueError(
             f"column {name!r} held numbers in training but has cells that are not numbers "
             f"(type {column.dtype}): {error}"
         ) from error
+
+
+def _numbers_in_text(column: pd.Series) -> np.ndarray | None:
+    """Return the numbers that text stands for, 1 and 0 for yes and no; None if it is something else."""
+    parsed = parse_numbers(column)
+    if parsed is not None:
+        return parsed.values
+    order, unique = pd.factorize(column)
+    truths = [truth_of(cell) for cell in unique]
+    if not truths or None in truths:
+        return None
+    return np.append(np.array(truths, dtype=np.float64), np.nan)[order]

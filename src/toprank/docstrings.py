@@ -19,14 +19,17 @@ y : array of shape (n_rows,)
 """,
     "sample_weight": """
 sample_weight : array of shape (n_rows,), optional
-    A weight of 2 is the row twice, of 0 the row absent.
+    A weight of 2 is the row twice, of 0 the row absent. Weights that are not all whole numbers are
+    taken relative to their mean, so their unit does not matter.
 """,
     "sparse_X": """
 X : array, sparse matrix or table of shape (n_rows, n_columns)
 """,
     "scale": """
-scale : bool, default=True
-    Divide each column by its standard deviation (and centre it, if the data is dense) first.
+scale : bool or "robust", default=True
+    Divide each column by its standard deviation (and centre it, if the data is dense) first; columns of 0
+    and 1 are not divided. Absurd cells, more than 10,000 times as far from the median as 95% of the others,
+    are cut off with a warning; "robust" cuts off all cells beyond five times that distance.
 """,
     "kernel_features": """
 gamma : float or "scale", default="scale"
@@ -96,12 +99,28 @@ recall : int, default=10
 lookahead : int, default=5
     How many of the literals that introduce variables, the best ones, are at each step also tried
     together with a second literal on these variables.
+language : {"extended", "paper"} or collection of str, default="extended"
+    What clauses may say. "paper": atoms only. "extended" adds all of "comparison" (`C <= 0.5`,
+    `C > 0.5`), "negation" (`not student(A)`), "count" (`count(publication(_,A)) >= 3`), "inequality"
+    (`B != A`) and "aggregate" (`mean(C: charge(A,_,C)) > 0.1`; min, max, sum); or name some of these.
+seed_choice : {"weight", "uniform"}, default="weight"
+    How the positive example that a search starts from is drawn: by its weight in the ensemble now, or
+    all alike. Positives that no fact names are passed over.
+n_seeds : int, default=5
+    Most seeds that one round tries before the fit ends for want of a clause.
+max_evaluated : int or None, default=None
+    Stop the search for a clause after scoring so many.
+max_seconds : float or None, default=60.0
+    Stop the search for a clause after this time (a warning says so); the model then depends on the
+    machine.
 """,
     "relational_attributes": """
 schema_ : Schema
     Predicates, types and modes of the training data.
 text_types_ : tuple of str
     Argument types that the training data has as text and as numbers; `to_sql` casts them to text.
+stop_reason_ : str
+    Why there are no more rounds.
 """,
     "rule_validation": """
 early_stopping_rounds : int or None, default=None

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from toprank.columns import as_frame, is_table
 from toprank.progress import progress
-from toprank.validation import check_gap, check_groups, check_time
+from toprank.validation import check_gap, check_groups, check_time, require_finite
 
 __all__ = [
     "Split", "Splits", "cross_fitted_scores", "fit_arguments", "fit_takes", "make_indexable",
-    "make_splits", "positive_rows", "rescale", "scores_of", "take_rows",
+    "make_splits", "match_quantiles", "positive_rows", "scores_of", "take_rows",
 ]  # fmt: skip
 
 SHUFFLES = 20  # of the groups, tried before a fold without both classes is accepted
@@ -154,6 +153,8 @@ def _fold_splits(
     random_state: int,
 ) -> Splits:
     """Split into stratified folds, of whole groups where there are any."""
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # slow to import
+
     folds = _count_folds(n_splits, positive, groups, "n_splits")
     notes: list[str] = []
     splits: list[Split] = []
@@ -311,13 +312,16 @@ def _last_step(estimator: Any) -> tuple[str, Any]:
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Return the decision function of a fitted model, or the log-odds of its probabilities."""
+    """Return the decision function of a fitted model, or the log-odds of its probabilities; all finite."""
     if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(X), dtype=np.float64)
-    if not hasattr(model, "predict_proba"):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    elif hasattr(model, "predict_proba"):
+        chance = np.clip(np.asarray(model.predict_proba(X))[:, 1], 1e-15, 1 - 1e-15)
+        scores = np.log(chance) - np.log1p(-chance)
+    else:
         raise TypeError(f"{type(model).__name__} has neither decision_function nor predict_proba")
-    probability = np.clip(np.asarray(model.predict_proba(X))[:, 1], 1e-15, 1 - 1e-15)
-    return np.log(probability) - np.log1p(-probability)
+    require_finite(scores, f"what {type(model).__name__} returns")
+    return scores
 
 
 # -- out-of-fold scores ----------------------------------------------------------------------------
@@ -335,7 +339,8 @@ def cross_fitted_scores(
     final: Any = None,
     random_state: Any = 0,
     verbose: int = 0,
-) -> np.ndarray:
+    return_folds: bool = False,
+) -> Any:
     """Score every row by a model that was trained without it.
 
     Parameters
@@ -354,19 +359,22 @@ def cross_fitted_scores(
     groups : array of shape (n_rows,), optional
         A group (a customer, say) is never both in training and in test.
     final : fitted estimator, optional
-        The model on all rows that will score new ones. If it is a ranker of the library, the scores of
-        each fold are brought to its scale: those above the threshold 0 and those below are multiplied
-        by a factor each, so that on the training rows of the fold both models' scores have the same
-        mean above and below it.
+        The model on all rows that will score new ones. The scores of each fold are brought to its
+        scale, so that on the training rows of the fold, which both models have seen, their scores are
+        distributed alike (`match_quantiles`).
     random_state : int, RandomState or None, default=0
         Of the folds.
     verbose : int, default=0
         Above 0, show a progress bar.
+    return_folds : bool, default=False
+        Also return the last fold that tested each row.
 
     Returns
     -------
     scores : ndarray of shape (n_rows,)
         NaN for rows that no fold tests (in splits by time, say); the mean where several do.
+    folds : ndarray of shape (n_rows,)
+        With `return_folds`; -1 for rows that no fold tests.
 
     Examples
     --------
@@ -383,47 +391,55 @@ def cross_fitted_scores(
     present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     folds = _training_and_test(cv, y, present, qid if groups is None else groups, random_state)
     total, times = np.zeros(len(y)), np.zeros(len(y))
-    last = _last_step(final)[1]  # 0 means the same in every model of a class of the library
-    has_threshold = hasattr(last, "offset_") and hasattr(last, "_raw_scores")
-    final_scores = scores_of(final, X) if has_threshold else None
+    tested_by = np.full(len(y), -1)
+    final_scores = None if final is None else scores_of(final, X)
     with progress(len(folds), "cross-fitting", enabled=verbose > 0) as advance:
-        for train, test in folds:
+        for fold, (train, test) in enumerate(folds):
             arguments = fit_arguments(estimator, rows=train, sample_weight=weight, qid=qid)
             model = clone(estimator).fit(take_rows(X, train), y[train], **arguments)
             scores = scores_of(model, take_rows(X, test))
             if final_scores is not None:
                 own = scores_of(model, take_rows(X, train))
-                scores = rescale(scores, own, final_scores[train])
+                scores = match_quantiles(scores, own, final_scores[train])
             total[test] += scores
             times[test] += 1
+            tested_by[test] = fold
             advance()
-    return np.divide(total, times, out=np.full(len(y), np.nan), where=times > 0)
+    scores = np.divide(total, times, out=np.full(len(y), np.nan), where=times > 0)
+    return (scores, tested_by) if return_folds else scores
 
 
-def rescale(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarray:
-    """Bring scores to the scale of another model, above and below the threshold 0.
+def match_quantiles(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> np.ndarray:
+    """Bring scores to the scale of another model: the increasing map that takes `own` to `final`.
 
-    `own` and `final` are scores of the same rows by the model of `scores` and by the other one.
+    `own` and `final` are scores of the same rows by the model of `scores` and by the other one. A score at
+    some quantile of `own` becomes that quantile of `final`, with straight lines in between; beyond the
+    ends the map goes on with the ratio of the two spreads.
 
     Examples
     --------
     >>> import numpy as np
-    >>> own = np.array([1.0, 3.0, -2.0, -4.0])
-    >>> rescale(np.array([2.0, -3.0]), own, np.where(own > 0, 2 * own, own / 3)).tolist()
-    [4.0, -1.0]
+    >>> own = np.array([0.0, 1.0, 2.0, 4.0])
+    >>> match_quantiles(np.array([0.5, 2.0, 5.0]), own, 10 * own[::-1]).tolist()
+    [5.0, 20.0, 50.0]
     """
-    factors = [1.0, 1.0]
-    for k, side in enumerate((np.maximum, np.minimum)):
-        mean, wanted = np.abs(side(own, 0)).mean(), np.abs(side(final, 0)).mean()
-        if mean > 0 and wanted > 0:
-            factors[k] = float(np.clip(wanted / mean, 0.1, 10.0))
-    return np.where(scores > 0, *factors) * scores
+    if not len(own):
+        return scores
+    places, start, counts = np.unique(np.sort(own), return_index=True, return_counts=True)
+    sums = np.concatenate([[0.0], np.cumsum(np.sort(final))])
+    heights = (sums[start + counts] - sums[start]) / counts  # the mean over ties
+    spread, wanted = float(np.std(own)), float(np.std(final))
+    slope = wanted / spread if spread > 0 and wanted > 0 else 1.0
+    beyond = np.minimum(scores - places[0], 0.0) + np.maximum(scores - places[-1], 0.0)
+    return np.interp(scores, places, heights) + slope * beyond
 
 
 def _training_and_test(
     cv: Any, y: np.ndarray, present: np.ndarray, groups: Any, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the positions of training and test rows; every training part holds both classes."""
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # slow to import
+
     labels = np.unique(y)
     positive = y == labels[-1] if len(labels) <= 2 else y > 0  # of grades, those above 0
     inside = None if groups is None else np.asarray(groups)[present]

@@ -15,8 +15,12 @@ from typing import Any
 
 from joblib.parallel import get_active_backend
 
-__all__ = ["ThreadPool", "limit_threads", "run_halves", "run_tasks", "thread_count"]
+__all__ = [
+    "MAX_THREADS", "ThreadPool", "is_forked", "limit_threads", "run_halves", "run_tasks",
+    "thread_count",
+]  # fmt: skip
 
+MAX_THREADS = 1024
 _ROWS_FOR_THREADS = 100_000
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
@@ -27,7 +31,8 @@ def thread_count(n_jobs: int | None) -> int:
 
     None and -1 are all cores that this process may use, -2 all but one. Inside a worker of joblib (a
     parallel grid search, say) None and negative numbers are 1, so that the workers do not crowd one
-    another out.
+    another out. In a process that was forked it is always 1: the threads of compiled code do not survive a
+    fork, and waiting for them would never end.
 
     Examples
     --------
@@ -36,6 +41,10 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use 1 for one thread or -1 for all cores")
+    if n_jobs is not None and abs(n_jobs) > MAX_THREADS:
+        raise ValueError(f"n_jobs is {n_jobs}; more than {MAX_THREADS} threads are never of use")
+    if is_forked():
+        return 1
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
     if _inside_joblib_worker():
@@ -43,8 +52,27 @@ def thread_count(n_jobs: int | None) -> int:
     return max(1, available_cores() + 1 + (-1 if n_jobs is None else int(n_jobs)))
 
 
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def is_forked() -> bool:
+    """Whether this process was forked from one that had loaded the library."""
+    return _forks > 0
+
+
 def available_cores() -> int:
     """Return how many cores this process may use."""
+    if is_forked():
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from toprank.parallel import run_halves
+from toprank.validation import require_finite
 
 __all__ = ["RankedList", "RankedQueries", "descending_order", "order_by_code"]
 
@@ -39,10 +40,13 @@ _ROWS_FOR_KEYS = 20_000
 def _order_and_scores(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     """Rows from the highest to the lowest score, and the scores in that order.
 
+    Every sort of scores goes through here or through `RankedList.of`, so what walks along them meets no NaN.
+
     On long lists the high bits of each score and the row's number go into one 64-bit integer: integers
     are sorted without a permutation, in half the time of an argsort. Scores that agree in all the bits
     kept are put right by insertion, or by an argsort where there are too many of them.
     """
+    require_finite(scores)
     n = len(scores)
     if scores.dtype == np.float64 and _ROWS_FOR_KEYS <= n < 2**32:
         bits = (n - 1).bit_length()
@@ -115,6 +119,7 @@ class RankedList:
         scores = np.ascontiguousarray(scores)
         positive = np.asarray(y) > 0
         if sample_weight is None:
+            require_finite(scores)
             by_class = np.sort(scores[positive]), np.sort(scores[~positive])
             distinct, ends, positives, negatives = _merge_classes(*by_class)
             return cls(distinct, ends, positives, negatives, scores)
@@ -206,8 +211,10 @@ def _merge_classes(positive_scores, negative_scores):
     while i >= 0 or j >= 0:
         if j < 0 or (i >= 0 and positive_scores[i] >= negative_scores[j]):
             score = positive_scores[i]
+            i -= 1
         else:
             score = negative_scores[j]
+            j -= 1
         while i >= 0 and positive_scores[i] == score:
             i -= 1
         while j >= 0 and negative_scores[j] == score:

@@ -1,47 +1,60 @@
 """Read CSV, Parquet and SQL with DuckDB; atomic writes.
 
-DuckDB runs in memory; SQL cannot read Python variables, and no extension is installed or loaded. Whatever
-is wrong with a file becomes a `TableError` of one line. Files are written completely or not at all.
+DuckDB runs in memory; SQL cannot read Python variables, and no extension is installed or loaded. A query is one
+SELECT, and reads the files that it names and nothing else. Whatever is wrong with a file becomes a `TableError`
+of one line. Files are written completely or not at all.
 """
 
 from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import os
 import re
 import secrets
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from toprank.columns import as_frame
-from toprank.rule import quote_identifier
+from toprank.columns import as_frame, check_names
+from toprank.rule import quote_identifier, sql_value
+from toprank.temporary import to_be_removed
 
 __all__ = [
     "TableError",
     "atomic_path",
     "connect",
+    "csv_rows",
     "escape_formulas",
     "known_columns",
     "numbers",
     "read_table",
+    "scan_of",
+    "table_errors",
+    "to_csv",
     "write_table",
     "write_text",
 ]
 
 StrPath = str | os.PathLike[str]
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-_CSV_OPTIONS = (  # a header, standard quotes, no comments; types judged from all rows
+# A header, standard quotes, no comments; types judged from all rows. Never booleans, and dates in one form:
+# whether "yes" and "no" are alone in a column, or days could be months, differs from file to file.
+_CSV_OPTIONS = (
     "header=true, skip=0, sample_size=-1, quote='\"', escape='\"', comment='', "
-    "nullstr=['', 'NA', 'NaN', 'nan', 'NULL', 'null']"
+    "nullstr=['', 'NA', 'NaN', 'nan', 'NULL', 'null'], "
+    "auto_type_candidates=['BIGINT', 'DOUBLE', 'TIME', 'DATE', 'TIMESTAMP', 'VARCHAR'], "
+    "dateformat='%Y-%m-%d', timestampformat='%Y-%m-%d %H:%M:%S'"
 )
 _SCANS = {
     "csv": f"read_csv(?, {_CSV_OPTIONS})",
@@ -81,6 +94,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     sql: str | None = None,
+    text: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read a file, several files or the result of a query as a table.
 
@@ -92,7 +106,10 @@ def read_table(
     columns : sequence of str, optional
         The columns to read, in that order; by default all.
     sql : str, optional
-        Instead of a path: a query in DuckDB's SQL, which may read files itself.
+        Instead of a path: one SELECT in DuckDB's SQL. It may read the files that it names, and cannot
+        write, attach, install or change anything.
+    text : collection of str, optional
+        Columns of CSV and TSV files that are read as they are written, whatever they look like.
 
     Returns
     -------
@@ -111,18 +128,14 @@ def read_table(
     if (path is None) == (sql is None):
         raise TypeError("read_table takes either a path or sql")
     if sql is not None:
-        return _run(f"({sql.strip().rstrip(';')}\n)", None, "the query", columns)
+        return _run(f"({_check_query(sql)}\n)", None, "the query", columns, _named_files(sql))
     if str(path) == "-":
-        content = sys.stdin.buffer.read()
-        if not content:
-            raise TableError("standard input is empty")
-        zipped, parquet = content.startswith(b"\x1f\x8b"), content.startswith(b"PAR1")
-        suffix = ".csv.gz" if zipped else ".parquet" if parquet else ".csv"
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / f"input{suffix}"
-            copy.write_bytes(content)
-            return _read_files([str(copy)], "standard input", columns)
-    return _read_files(_files(os.fspath(path)), str(path), columns)  # type: ignore[arg-type]
+        return _read_stream(sys.stdin.buffer, "standard input", columns, text)
+    name = os.fspath(path)  # type: ignore[arg-type]
+    if os.path.exists(name) and stat.S_ISFIFO(os.stat(name).st_mode):
+        with open(name, "rb") as pipe:
+            return _read_stream(pipe, name, columns, text)
+    return _read_files(_files(name), str(path), columns, text)
 
 
 def write_table(table: Any, path: StrPath) -> None:
@@ -158,13 +171,32 @@ def write_table(table: Any, path: StrPath) -> None:
         if file_format == "parquet":
             frame.to_parquet(temporary, index=False)
         else:
-            safe = escape_formulas(frame)
-            text = safe.select_dtypes(exclude="number").to_numpy(dtype=object)
-            # a carriage return would end a line for some readers
-            returns = any(isinstance(cell, str) and "\r" in cell for cell in text.flat)
-            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-            separator = "," if file_format == "csv" else "\t"
-            safe.to_csv(temporary, index=False, sep=separator, quoting=quoting)
+            to_csv(frame, temporary, "," if file_format == "csv" else "\t")
+
+
+def to_csv(frame: pd.DataFrame, path: Path | None = None, separator: str = ",") -> str | None:
+    """Write CSV in which no cell runs as a formula or ends a line; return it where there is no path."""
+    safe = escape_formulas(frame)
+    text = safe.select_dtypes(exclude="number").to_numpy(dtype=object)
+    # a carriage return would end a line for some readers
+    returns = any(isinstance(cell, str) and "\r" in cell for cell in text.flat)
+    returns |= any("\r" in str(name) for name in safe.columns)
+    quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    return safe.to_csv(path, index=False, sep=separator, quoting=quoting, lineterminator="\n")
+
+
+_CSV_ROW = re.compile(r'(?:[^"\n]|"(?:[^"]|"")*+")*+\n')
+
+
+def csv_rows(frame: pd.DataFrame) -> list[str]:
+    """Return the header and the rows of `to_csv`, each without its end.
+
+    Examples
+    --------
+    >>> csv_rows(pd.DataFrame({"id": ["=A1", "b\\n=A1"]}))
+    ['id', "'=A1", '"b\\n=A1"']
+    """
+    return [row[:-1] for row in _CSV_ROW.findall(to_csv(frame) or "")]
 
 
 def write_text(text: str, path: StrPath) -> None:
@@ -195,14 +227,15 @@ def atomic_path(path: StrPath) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise TableError(f"{path} cannot be written: the folder {target.parent} does not exist")
     temporary = target.with_name(f".{secrets.token_hex(6)}.{target.name}")
-    try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with to_be_removed(temporary):
+        try:
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def numbers(table: pd.DataFrame, column: str) -> np.ndarray:
@@ -227,6 +260,79 @@ def numbers(table: pd.DataFrame, column: str) -> np.ndarray:
 
 
 # -- reading --------------------------------------------------------------------------------------
+
+
+def scan_of(files: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return DuckDB's scan of files of one format, and its parameters."""
+    formats = {_format_of_name(name) for name in files}
+    if len(formats) > 1:
+        raise TableError(f"files of several formats: {', '.join(sorted(formats))}")
+    # DuckDB expands patterns too: escape names that are plain by now
+    return _SCANS[formats.pop()], [[glob.escape(name) for name in files]]
+
+
+@contextmanager
+def table_errors(what: str) -> Iterator[None]:
+    """Turn DuckDB's errors about `what` into a `TableError` of one line."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{what} cannot be read: {_reason(error)}") from error
+
+
+def _read_stream(
+    stream: BinaryIO, what: str, columns: Sequence[str] | None, text: Collection[str]
+) -> pd.DataFrame:
+    """Read CSV (perhaps packed) or Parquet from a stream, by way of a file."""
+    content = stream.read()
+    if not content:
+        raise TableError(f"{what} is empty")
+    zipped, parquet = content.startswith(b"\x1f\x8b"), content.startswith(b"PAR1")
+    suffix = ".csv.gz" if zipped else ".parquet" if parquet else ".csv"
+    with tempfile.TemporaryDirectory() as folder, to_be_removed(Path(folder)):
+        copy = Path(folder) / f"input{suffix}"
+        copy.write_bytes(content)
+        return _read_files([str(copy)], what, columns, text)
+
+
+def _check_query(sql: str) -> str:
+    """Return a query without its semicolon if it is one SELECT; say what else it is."""
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise TableError(f"the query cannot be read: {_reason(error)}") from error
+    kinds = [statement.type.name for statement in statements]
+    if kinds != ["SELECT"]:
+        found = " and ".join(kinds) or "nothing"
+        raise TableError(f"the query must be one SELECT; this is {found}")
+    return sql.strip().rstrip(";")
+
+
+_QUOTED = re.compile(r"""'((?:[^']|'')*)'|"((?:[^"]|"")*)\"""")
+
+
+def _named_files(sql: str) -> list[str]:
+    """Return the names and patterns of files that stand in quotes in a query, and what they match."""
+    found: dict[str, None] = {}
+    for single, double in _QUOTED.findall(sql):
+        name = single.replace("''", "'") or double.replace('""', '"')
+        matches = glob.glob(name, recursive=True) if glob.has_magic(name) else []
+        if name and "\0" not in name and (matches or os.path.isfile(name)):
+            found |= dict.fromkeys([name, *matches])
+    return [path for name in found for path in (name, os.path.abspath(name))]
+
+
+def _lock(connection: Any, files: Sequence[str]) -> None:
+    """Let a connection read some files and do nothing else outside of itself."""
+    allowed = ", ".join(sql_value(name) for name in files)
+    for setting in (
+        f"allowed_paths = [{allowed}]", "enable_external_access = false", "lock_configuration = true",
+    ):  # fmt: skip
+        connection.execute(f"SET {setting}")
 
 
 def _files(path: str) -> list[str]:
@@ -259,12 +365,25 @@ def _format_of_name(path: str) -> str:
     return found
 
 
-def _read_files(files: list[str], what: str, columns: Sequence[str] | None) -> pd.DataFrame:
+def _read_files(
+    files: list[str], what: str, columns: Sequence[str] | None, text: Collection[str]
+) -> pd.DataFrame:
     """Read files of one format and refuse a table without rows."""
     file_format = _format_of_name(files[0])
+    scan = _SCANS[file_format]
     # DuckDB expands patterns too: escape names that are plain by now
-    names = [glob.escape(name) for name in files]
-    table = _run(_SCANS[file_format], [names], what, columns)
+    parameters: list[Any] = [[glob.escape(name) for name in files]]
+    for name in files:
+        _check_header(name, file_format, what)
+    if text and file_format != "parquet":
+        header = _run(
+            f"(SELECT * FROM {scan[:-1]}, all_varchar=true) LIMIT 0)", parameters, what, None
+        )
+        as_text = {name: "VARCHAR" for name in header.columns if name in text}
+        if as_text:
+            scan = f"{scan[:-1]}, types=?)"
+            parameters = [*parameters, as_text]
+    table = _run(scan, parameters, what, columns)
     if file_format == "csv" and _is_unsplit(list(table.columns)):
         raise TableError(f"{what} cannot be read: {_RAGGED}")
     if len(table) == 0:
@@ -272,14 +391,56 @@ def _read_files(files: list[str], what: str, columns: Sequence[str] | None) -> p
     return table
 
 
+def _check_header(path: str, file_format: str, what: str) -> None:
+    """Refuse a file with two columns of one name; DuckDB would give one of them another."""
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names: list[Any]
+    try:
+        if file_format == "parquet":
+            names = pq.read_schema(path).names
+        else:
+            with connect() as connection:
+                first_rows = _CSV_OPTIONS.replace("sample_size=-1", "sample_size=20480")
+                sniff = f"SELECT Delimiter FROM sniff_csv(?, {first_rows})"
+                found = connection.execute(sniff, [glob.escape(path)]).fetchone()
+            separator = "\t" if file_format == "tsv" else found[0]
+            opener: Any = gzip.open if path.lower().endswith(".gz") else open
+            with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+                names = next(csv.reader(file, delimiter=separator))
+    except (
+        duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError, TypeError, csv.Error, zlib.error,
+        StopIteration,
+    ):  # fmt: skip
+        return  # reading the table says what is wrong
+    _check_names([name.strip() for name in names if name], what)
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    try:
+        check_names(names, what)
+    except ValueError as error:
+        raise TableError(str(error)) from None
+
+
 def _run(
-    source: str, parameters: list[Any] | None, what: str, columns: Sequence[str] | None
+    source: str,
+    parameters: list[Any] | None,
+    what: str,
+    columns: Sequence[str] | None,
+    files: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Select from a scan or a query; turn DuckDB's errors into one line."""
+    """Select from a scan or a query, which may read only these files; turn DuckDB's errors into one line."""
     import duckdb
 
     try:
         with connect() as connection:
+            if files is not None:
+                _lock(connection, files)
+                described = connection.execute(f"DESCRIBE {source}").fetchall()
+                _check_names([row[0] for row in described], what)
             selected = "*"
             if columns is not None:
                 query = f"DESCRIBE SELECT * FROM {source}"

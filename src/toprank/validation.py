@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 __all__ = [
@@ -22,12 +24,14 @@ __all__ = [
     "StrOptions",
     "binarize",
     "binary_rows",
+    "check_cells",
     "check_choice",
     "check_gap",
     "check_groups",
     "check_labels",
     "check_length",
     "check_lengths",
+    "check_numbers",
     "check_queries",
     "check_range",
     "check_scores",
@@ -36,6 +40,7 @@ __all__ = [
     "check_weight",
     "graded_rows",
     "query_codes",
+    "require_finite",
 ]
 
 # Read-only arrays (every column of a pandas table) would make the kernels compile a second time.
@@ -55,6 +60,9 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+SMALLEST_WEIGHT = 1e-60  # where even the heaviest row has less, weights are taken relative to it
+LARGEST = float(np.finfo(np.float32).max)  # of a cell: trees are grown in single precision
 
 ONE_CLASS = (
     "A ranking metric needs both classes: rows to be found and rows to be passed over. "
@@ -152,12 +160,80 @@ def check_scores(scores: Any, name: str = "scores") -> np.ndarray:
             raise ValueError(f"{name} must be numbers, got {values.dtype} values.") from error
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
-    if not _all_finite(values):
-        n_bad = len(values) - int(np.count_nonzero(np.isfinite(values)))
+    require_finite(values, name)
+    return np.require(values, requirements=WRITABLE)
+
+
+def require_finite(scores: np.ndarray, name: str = "scores") -> None:
+    """Refuse scores that have no place in a ranking."""
+    if scores.dtype.kind == "f" and not _all_finite(scores):
+        n_bad = len(scores) - int(np.count_nonzero(np.isfinite(scores)))
         raise ValueError(
             f"{name} has {n_bad} NaN or infinite values: a ranking needs a finite score per row."
         )
-    return np.require(values, requirements=WRITABLE)
+
+
+def check_cells(X: Any, names: Sequence[str], refuses_missing: str | None = None) -> None:
+    """Refuse a matrix with a cell that nothing can be computed with, by column and row.
+
+    Parameters
+    ----------
+    X : float ndarray or sparse matrix
+    names : sequence of str
+        Of its columns.
+    refuses_missing : str, optional
+        Who takes no missing cells; by default NaN passes.
+
+    Examples
+    --------
+    >>> check_cells(np.array([[1.0], [1e200]]), ["amount"])
+    Traceback (most recent call last):
+    ...
+    ValueError: column 'amount' holds 1e+200 in row 2, beyond the 3.4e+38 up to which models compute; ...
+    """
+    cells = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (f(cells, axis=None, initial=0.0) for f in (np.fmin.reduce, np.fmax.reduce))
+        complete = refuses_missing is None or not np.isnan(cells.sum())
+    if low >= -LARGEST and high <= LARGEST and complete:
+        return
+    bad = ~(np.abs(cells) <= LARGEST)
+    if refuses_missing is None:
+        bad &= ~np.isnan(cells)
+    if not bad.any():
+        return  # infinities cancelled out to NaN in the sum of large numbers
+    if sparse.issparse(X):
+        first = int(np.argmax(bad))
+        row, column = int(np.searchsorted(X.indptr, first, side="right")) - 1, X.indices[first]
+        cell = cells[first]
+    else:
+        row, column = np.argwhere(bad)[0]
+        cell = cells[row, column]
+    raise ValueError(_cell_refusal(float(cell), str(names[column]), int(row) + 1, refuses_missing))
+
+
+def check_numbers(cells: np.ndarray, name: str) -> None:
+    """Refuse a column of numbers, NaN apart, as `check_cells` does a matrix."""
+    check_cells(cells.reshape(-1, 1), [name])
+
+
+def _cell_refusal(cell: float, name: str, row: int, refuses_missing: str | None) -> str:
+    """Return what is wrong with a cell and what to do."""
+    if np.isnan(cell):
+        return (
+            f"Input X contains NaN: column {name!r} is missing in row {row}, and {refuses_missing} takes "
+            "no missing values. Put scikit-learn's SimpleImputer before it in a Pipeline, or leave "
+            "those rows out"
+        )
+    if np.isinf(cell):
+        return (
+            f"column {name!r} is infinite in row {row}; put a number there, or leave that row out "
+            "(Input X contains infinity)"
+        )
+    return (
+        f"column {name!r} holds {cell:g} in row {row}, beyond the {LARGEST:.2g} up to which models "
+        "compute; scale the column, take its logarithm, or leave that row out"
+    )
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -174,12 +250,16 @@ def check_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray | None, np
     lowest = weight.min(initial=1.0)
     if lowest < 0:
         raise ValueError("sample_weight has negative values: give a number >= 0 per row.")
-    if lowest > 0:
-        return weight, None
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError(f"sample_weight is 0 in all {n_rows} rows: no row of any class is left.")
-    return weight[kept], kept
+    kept = None if lowest > 0 else weight > 0
+    if kept is not None:
+        if not kept.any():
+            raise ValueError(
+                f"sample_weight is 0 in all {n_rows} rows: no row of any class is left."
+            )
+        weight = weight[kept]
+    if len(weight) and not SMALLEST_WEIGHT < weight.max() < 1 / SMALLEST_WEIGHT:
+        weight = weight / weight.max()  # products of sums would leave the range of floats
+    return weight, kept
 
 
 def check_queries(qid: Any) -> np.ndarray:
@@ -407,10 +487,16 @@ def _has_missing(column: np.ndarray) -> bool:
 
 
 def _typed(labels: np.ndarray) -> np.ndarray:
-    """Return Python objects as a typed array: numbers, booleans or strings."""
-    typed = np.array(labels.tolist())
-    if typed.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
-        raise ValueError("Labels mix strings with other types: use one type for all rows.")
+    """Return Python objects as a typed array of numbers or booleans; text stays as it is."""
+    n_texts = sum(isinstance(label, str) for label in labels)
+    if n_texts == len(labels):
+        return labels  # an array of text is as wide as its longest cell in every row
+    typed = np.array(labels.tolist()) if n_texts == 0 else None
+    if typed is None or typed.dtype.kind not in "biuf" or typed.ndim != 1:
+        raise ValueError(
+            "Labels mix strings with other types, or are neither text nor numbers: use one plain "
+            "type for all rows."
+        )
     return typed
 
 

@@ -86,12 +86,12 @@ def test_labels_may_stand_in_another_file(scored, tmp_path):
         ("y,s\n", ["no rows"]),
         ("y,score\n1,2\n0,1\n", ["no column 's'"]),
         ("y,s\n1,2\n1,1\n", ["class"]),
-        ("y,s\n1,2\n,1\n0,3\n", ["label", "missing"]),
+        ("y,s\n1,2\n,1\n0,3\n", ["lacks a label", "row 2"]),
         ("y,s\n1,2\n0,\n0,3\n", ["NaN"]),
         ("y,s\n1,inf\n0,1\n0,3\n", ["infinite"]),
         ("y,s\n1,high\n0,1\n", ["row 1", "'high'"]),
         ("y,s\n1,2\n0,1,5,6\n2\n", ["number of cells"]),
-        ("y,s\na,2\nb,1\nc,3\n", ["3 classes"]),
+        ("y,s\na,2\nb,1\nc,3\n", ["3 different labels", "--positive"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, content, words):
@@ -116,7 +116,8 @@ def test_other_refusals(scored, tmp_path):
 # -- datasets -------------------------------------------------------------------------------------
 
 
-def test_datasets_lists_and_shows():
+def test_datasets_lists_and_shows(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     listing = run("datasets")
     assert listing.exit_code == 0
     assert "creditcard_fraud" in listing.stdout
@@ -131,10 +132,10 @@ def test_datasets_lists_and_shows():
 
 def test_models_lists_every_candidate_and_estimator():
     from toprank.registry import ESTIMATORS
-    from toprank.selection import MODELS
+    from toprank.selection import MODELS, RELATIONAL_MODELS
 
     listed = json.loads(run("models", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(MODELS)
+    assert [entry["name"] for entry in listed] == [*MODELS, *RELATIONAL_MODELS]
     assert set(ESTIMATORS) <= {entry["class"] for entry in listed}
     assert "ap_sigmoid" in run("models").stdout
 
@@ -150,3 +151,18 @@ def test_evaluate_takes_a_query(scored):
     assert value == pytest.approx(metrics.roc_auc(part["y"], part["s"]), abs=1e-12)
     assert "name the data" in one_line(run("evaluate", *COLUMNS))
     assert "name the data" in one_line(run("evaluate", path, "--sql", "SELECT 1", *COLUMNS))
+
+
+def test_daily_lists(tmp_path):
+    rng = np.random.default_rng(0)
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 72, 300), "h")
+    table = pd.DataFrame({"y": rng.integers(0, 2, 300), "s": rng.normal(size=300), "when": times,
+                          "card": rng.integers(0, 50, 300)})  # fmt: skip
+    table.to_csv(tmp_path / "s.csv", index=False)
+    result = run("evaluate", tmp_path / "s.csv", *COLUMNS, "--time", "when", "--group", "card",
+                 "--checks-per-day", 5, "--resamples", 0, "--json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)["metrics"]["daily_precision_at_k"]["value"]
+    days = table["when"].dt.date.astype(str)
+    expected = metrics.daily_precision_at_k(table["y"], table["s"], days, 5, table["card"])
+    assert found == pytest.approx(expected)

@@ -46,35 +46,14 @@ def text_among_numbers(table):
     return table.assign(amount=[*table["amount"].astype(str)[:-1], "n/a?"])
 
 
-@pytest.mark.parametrize(
-    ("spoil", "more", "words"),
-    [
-        (lambda t: t, ["--target", "is_fraudulent"], ["no column", "did you mean 'is_fraud'"]),
-        (one_class, [], ["only one class"]),
-        (twice_the_same_id, [], ["rows 1 and 8 both hold 'P7'"]),
-        (text_among_numbers, [], ["'amount' mixes numbers with text", "row 400", "'n/a?'"]),
-    ],
-)
-def test_bad_tables_in_real_processes(tmp_path, refused, spoil, more, words):
-    written(spoil(rows()), tmp_path / "rows.csv")
-    line = refused(*fit_arguments("rows.csv", *more), how=real)
-    for word in words:
-        assert word in line
-
-
-def test_damaged_files_in_real_processes(tmp_path, refused):
+def test_damaged_files(tmp_path, refused):
     whole = written(rows(), tmp_path / "rows.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[:-200])
+    # compiled code reads it: in a process of its own
     assert "cut.parquet cannot be read" in refused(*fit_arguments("cut.parquet"), how=real)
     latin = rows().assign(country="caf\xe9").to_csv(index=False).encode("latin-1")
     (tmp_path / "latin.csv").write_bytes(latin)
-    assert "not UTF-8" in refused(*fit_arguments("latin.csv"), how=real)
-
-
-def test_a_budget_larger_than_the_data_in_a_real_process(folder, refused):
-    arguments = ["score", folder / "linear.toprank", folder / "late.csv", "--budget", 401]
-    line = refused(*arguments, "--out", "alerts.csv", how=real)
-    assert "only 400 rows" in line
+    assert "not UTF-8" in refused(*fit_arguments("latin.csv"))
 
 
 # -- the same, and more, in this process -------------------------------------------------------------
@@ -83,6 +62,10 @@ def test_a_budget_larger_than_the_data_in_a_real_process(folder, refused):
 @pytest.mark.parametrize(
     ("spoil", "more", "words"),
     [
+        (lambda t: t, ["--target", "is_fraudulent"], ["no column", "did you mean 'is_fraud'"]),
+        (one_class, [], ["only one class"]),
+        (twice_the_same_id, [], ["rows 1 and 8 both hold 'P7'"]),
+        (text_among_numbers, [], ["'amount' mixes numbers with text", "row 400", "'n/a?'"]),
         (
             lambda t: t.assign(is_fraud=np.arange(len(t)) % 3),
             [],
@@ -113,8 +96,8 @@ def test_a_budget_larger_than_the_data_in_a_real_process(folder, refused):
             ["--time", "country"],
             ["--time: column 'country'", "neither a number nor a date"],
         ),
-        (lambda t: t.assign(when=t["day"]), [], ["'when' holds dates", "--time", "--drop"]),
         (lambda t: t, ["--gap", "3"], ["gap needs time"]),
+        (lambda t: t, ["--model", "random_forest"], ["has no model file"]),
         (lambda t: t, ["--model", "ap_sigmoi"], ["did you mean 'ap_sigmoid'"]),
         (lambda t: t, ["--out", "m.csv"], [".toprank"]),
         (lambda t: t, ["--out", "none/m.toprank"], ["does not exist"]),

@@ -135,7 +135,7 @@ def test_ready_made_lengths(page, texts):
 
 def test_the_first_screen_answers(page, texts, shown_report):
     page.evaluate("window.scrollTo(0, 0)")
-    assert page.locator("h1").text_content() == texts["headline"]
+    assert page.locator("#headline").text_content() == texts["headline"]
     for number, length in enumerate(shown_report["lengths"]):
         card = page.locator(".card").nth(number).inner_text()
         place = shown_report["lists"]["length"].index(length)
@@ -207,7 +207,7 @@ def test_download_gives_the_matching_alerts_and_no_formula(page, shown_report, t
 
 def test_every_plot_is_drawn_from_the_dict(page, shown_report):
     figures = build_figures(shown_report)
-    assert page.locator("[data-figure]").count() == len(figures) == 8
+    assert page.locator("[data-figure]").count() == len(figures) == 10
     for name, figure in figures.items():
         assert page.locator(f"#{name} svg.main-svg").count() > 0
         drawn = page.evaluate(f"document.getElementById('{name}').data.map(t => t.y.length)")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import signal
+from dataclasses import replace
 
 import naive_selection as naive
 import numpy as np
@@ -11,9 +13,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.preprocessing import StandardScaler
 from stand_ins import HANDS, SEEN, ByColumn, Failing, Recorder, Slow
 
-from toprank import TunedLogisticBooster, metrics
+from toprank import TunedLogisticBooster, metrics, objectives
+from toprank.metrics.intervals import holm_levels
 from toprank.selection import Candidate, compare_models, make_splits
 from toprank.selection import models as selection_models
 from toprank.selection.compare import ComparisonData, Evaluator, Runs
@@ -72,9 +77,14 @@ def test_the_leaderboard_and_the_differences_are_the_corrected_ones():
         for _, part in table.groupby("reference"):
             rejected = naive.holm_rejects(part["p_value"].tolist(), 0.1)
             assert [v != "cannot tell" for v in part["verdict"]] == rejected
+        levels = pd.concat(
+            pd.Series(holm_levels(part["p_value"], 0.9), index=part.index)
+            for _, part in table.groupby("reference")
+        )
         for row in table.itertuples():
             a, b = (found.values[:, found.models.index(m), j] for m in (row.model, row.other))
-            expected = naive.corrected_interval((a - b).tolist(), 240, 60, 0.9)
+            expected = naive.corrected_interval((a - b).tolist(), 240, 60, levels[row.Index])
+            assert (row.verdict == "cannot tell") == (row.low <= 0 <= row.high)
             got = (row.difference, row.low, row.high, row.p_value)
             np.testing.assert_allclose(got, expected, atol=1e-9)
 
@@ -94,6 +104,18 @@ def test_the_sentence_says_what_the_verdict_says():
     assert "cannot be told from" in str(close.recommended) or close.best == "yardstick"
     ahead = compare_models(X, y, models={"yardstick": ByColumn(0), "poor": ByColumn(2)})
     assert "no other model does better" in str(ahead.recommended)
+
+
+def test_a_model_of_another_library_is_named_but_not_recommended():
+    X, y = draw(1500)
+    models = {"yardstick": ByColumn(2), "catboost": ByColumn(0), "fair": ByColumn(1)}
+    found = compare_models(X, y, models=models)
+    assert found.best == "catboost"
+    assert found.recommended.model == "fair"
+    assert str(found.recommended).startswith(
+        "catboost, a model of another library, has the highest"
+    )
+    assert "of those that can be saved here, fair" in str(found.recommended)
 
 
 def test_results_as_json():
@@ -199,6 +221,50 @@ def test_a_budget_ends_a_real_comparison_with_intervals():
     row = found.leaderboard().iloc[0]
     assert row["average_precision_low"] < row["average_precision"] < row["average_precision_high"]
     json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_one_split_gives_no_verdict():
+    X, y = draw(2000)
+    found = compare_models(X, y, models=stand_ins(), n_splits=5, n_repeats=1)
+    one = replace(found, splits=found.splits[:1], values=found.values[:1], method="bootstrap",
+                  resampled=np.repeat(found.values[:1].transpose(1, 2, 0), 50, axis=2))  # fmt: skip
+    assert "better" in set(found.differences()["verdict"])
+    assert set(one.differences()["verdict"]) == {"cannot tell"}
+    assert one.differences()["low"].isna().all()
+    assert "on one split, which decides nothing" in str(one.recommended)
+
+
+def test_a_small_budget_runs_cheap_models_first():
+    X, y = draw()
+    models = ["boosting", "ranking_forest", "linear"]
+    found = compare_models(X, y, models=models, time_budget=1e-6)
+    assert found.models == ("linear",)
+    assert {"boosting", "ranking_forest", "yardstick"} == set(found.left_out)
+
+
+def test_classifiers_with_probabilities_alone_are_compared():
+    X, y = draw()
+    yardstick = ByColumn(0)
+    found = compare_models(
+        X, y, models={"yardstick": yardstick, "forest": ExtraTreesClassifier(10)}
+    )
+    assert set(found.models) == {"yardstick", "forest"}
+    with pytest.raises(TypeError, match="neither decision_function nor predict_proba"):
+        compare_models(X, y, models={"scaler": StandardScaler()})
+
+
+def test_one_range_of_the_partial_auc_everywhere():
+    from toprank.report.details import PARAMETERS
+
+    defaults = inspect.signature(compare_models).parameters["fpr"].default
+    assert defaults == Evaluator().fpr == objectives_range() == (0.0, 0.1)
+    assert inspect.signature(metrics.partial_auc).parameters["fpr"].default == defaults
+    assert PARAMETERS.get("partial_auc", {"fpr": defaults})["fpr"] == defaults
+
+
+def objectives_range():
+    pauc = objectives.get("pauc")
+    return (pauc.a, pauc.b)
 
 
 @pytest.mark.parametrize("how", ["interrupt", "signal"])
@@ -309,7 +375,7 @@ def test_real_models_with_the_yardstick_on_a_mixed_table():
     frame = pd.DataFrame(X, columns=list("abc"))
     frame["shop"] = np.where(X[:, 0] > 1, "web", "street")
     frame.loc[::5, "b"] = np.nan
-    quick = TunedLogisticBooster(depths=(2,), n_estimators=20, n_jobs=1, random_state=0)
+    quick = TunedLogisticBooster(n_candidates=1, n_estimators=20, n_jobs=1, random_state=0)
     models = {"linear": None, "rankboost": None, "yardstick": quick}
     found = compare_models(frame, y, models=models, n_splits=2, n_repeats=1, n_resamples=50)
     assert found.models == ("yardstick", "linear", "rankboost")
@@ -329,8 +395,9 @@ def test_the_bootstrap_agrees_with_that_of_the_metrics():
     row = table[table["reference"] == "yardstick"].iloc[0]
     assert row["difference"] == pytest.approx(expected.difference)
     width = expected.high - expected.low
-    assert row["low"] == pytest.approx(expected.low, abs=0.1 * width)
-    assert row["high"] == pytest.approx(expected.high, abs=0.1 * width)
+    _, low, high, _ = found._estimate("average_precision", row["model"], row["other"])
+    assert low == pytest.approx(expected.low, abs=0.1 * width)
+    assert high == pytest.approx(expected.high, abs=0.1 * width)
 
 
 def test_groups_are_drawn_whole():

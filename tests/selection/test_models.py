@@ -9,9 +9,10 @@ import pytest
 import toprank
 from toprank.folds import fit_arguments, fit_takes
 from toprank.objectives import OBJECTIVES
-from toprank.registry import ESTIMATORS
-from toprank.selection import DEFAULT_MODELS, MODELS, YARDSTICK, make_model
+from toprank.registry import ESTIMATORS, PEERS
+from toprank.selection import MODELS, YARDSTICK, default_models, make_model
 from toprank.selection.models import training_rows
+from toprank.selection.peers import PEERS as PEER_LIBRARIES
 
 
 def mixed_table(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -27,21 +28,29 @@ def mixed_table(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def test_every_estimator_and_every_objective_has_a_name():
-    assert {candidate.estimator for candidate in MODELS.values()} == set(ESTIMATORS)
+    assert {candidate.estimator for candidate in MODELS.values()} == {*ESTIMATORS, *PEERS}
     boosted = {c.parameters.get("objective") for c in MODELS.values()} - {None}
     assert boosted == set(OBJECTIVES)
-    assert set(DEFAULT_MODELS) <= set(MODELS)
+    assert set(default_models()) <= set(MODELS)
     assert MODELS[YARDSTICK].estimator == "TunedLogisticBooster"
     assert all(candidate.summary for candidate in MODELS.values())
 
 
 QUICK = {
-    "TunedLogisticBooster": {"depths": (2,), "learning_rates": (0.3,), "n_estimators": 10},
+    "AutoRanker": {
+        "time_limit": None,
+        "portfolio": ("linear", "rankboost"),
+        "n_folds": 2,
+        "n_repeats": 1,
+    },
+    "TunedLogisticBooster": {"n_candidates": 1, "n_estimators": 10},
     "GradientBoostingRanker": {"n_estimators": 10},
     "RankingForest": {"n_estimators": 3},
     "PRankBoost": {"n_estimators": 5},
 }
-FAMILIES = sorted({c.estimator: name for name, c in reversed(MODELS.items())}.values())
+FAMILIES = sorted(
+    {c.estimator: n for n, c in reversed(MODELS.items()) if c.estimator in ESTIMATORS}.values()
+)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -59,6 +68,19 @@ def test_any_table_goes_into_any_model(name, tmp_path):
     np.testing.assert_array_equal(again.decision_function(frame), scores)
 
 
+@pytest.mark.parametrize("kind", PEER_LIBRARIES)
+def test_peers_take_any_table_with_weights(kind):
+    pytest.importorskip(PEER_LIBRARIES[kind])
+    frame, y = mixed_table()
+    weight = np.where(np.arange(len(y)) % 7 == 0, 0.0, 2.0)
+    model = make_model(kind, random_state=1).fit(frame, y, weight)
+    scores = model.decision_function(frame)
+    assert toprank.metrics.roc_auc(y, scores) > 0.7
+    np.testing.assert_array_equal(scores, model.fit(frame, y, weight).decision_function(frame))
+    strange = frame.assign(shop="elsewhere", kind=None, hour=np.nan)
+    assert np.isfinite(model.decision_function(strange)).all()
+
+
 def test_names_seeds_and_threads():
     model = make_model("ap_sigmoid", random_state=7, n_jobs=2)
     assert (model.random_state, model.n_jobs, model.objective) == (7, 2, "ap_sigmoid")
@@ -67,7 +89,7 @@ def test_names_seeds_and_threads():
     assert make_model("ranksvm", random_state=3).named_steps["model"].random_state == 3
     with pytest.raises(ValueError, match="unknown model 'rankbost'; did you mean 'rankboost'"):
         make_model("rankbost")
-    with pytest.raises(ValueError, match="Known: ap_sigmoid"):
+    with pytest.raises(ValueError, match="Known: auto, boosting"):
         make_model("something else entirely")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from toprank import LogisticRanker, TreeRank, choose_cut
-from toprank.folds import rescale
+from toprank.folds import match_quantiles
 from toprank.shortlisting import cross_fitted_scores
 
 
@@ -54,11 +55,36 @@ def test_scores_are_brought_to_the_scale_of_the_final_model(rng) -> None:
     deep = cross_fitted_scores(TreeRank(max_depth=6), X, y)
     aligned = cross_fitted_scores(TreeRank(max_depth=6), X, y, final=final)
     assert np.ptp(aligned) < np.ptp(deep) / 2  # scores of a tree grow with 2^depth
-    np.testing.assert_array_equal(np.sign(aligned), np.sign(deep))
 
 
-def test_rescaling_twice_the_scores_undoes_it(rng) -> None:
+def test_any_increasing_map_of_the_scores_is_undone(rng) -> None:
     final = rng.normal(size=50)
-    own = np.where(final > 0, 2 * final, 5 * final)
-    np.testing.assert_allclose(rescale(own, own, final), final)
-    np.testing.assert_array_equal(rescale(own, np.zeros(50), final), own)
+    for own in (np.exp(final), 2 * final - 7, final**3):
+        np.testing.assert_allclose(match_quantiles(own, own, final), final)
+        between = match_quantiles(np.sort(own)[:-1] + np.diff(np.sort(own)) / 2, own, final)
+        assert (np.diff(between) >= 0).all()
+    far = match_quantiles(np.array([-1e3, 1e3]), 2 * final, final)
+    np.testing.assert_allclose(far, [-500, 500])
+    np.testing.assert_array_equal(match_quantiles(final, np.zeros(50), np.zeros(50)), final)
+
+
+def test_scores_of_the_folds_come_to_the_scale_of_the_final_model(rng) -> None:
+    """A model whose scores grow with its rows: the final one's are a quarter larger."""
+    X = rng.normal(size=(1000, 1))
+    y = (X[:, 0] + rng.normal(size=1000) > 1.5).astype(int)
+    final = GrowingScale().fit(X, y)
+    plain, matched = (cross_fitted_scores(GrowingScale(), X, y, final=f) for f in (None, final))
+    np.testing.assert_allclose(plain, 0.8 * X[:, 0])
+    np.testing.assert_allclose(matched, X[:, 0], atol=1e-9)
+
+
+class GrowingScale(ClassifierMixin, BaseEstimator):
+    """The score is the first column times the thousands of training rows."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.scale_ = len(X) / 1000
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0] * self.scale_

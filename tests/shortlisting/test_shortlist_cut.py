@@ -77,7 +77,7 @@ def test_nothing_counted_says_nothing() -> None:
 
 
 @given(labelled_scores(), st.floats(0.01, 0.9), st.floats(0.01, 0.5))
-def test_the_umbrella_rule(rows, fpr: float, error: float) -> None:
+def test_the_false_positive_rate(rows, fpr: float, error: float) -> None:
     y, scores = rows
     cut = choose_cut(y, scores, fpr=fpr, confidence=1 - error)
     expected = naive.fpr_cut(y, scores, fpr, error)
@@ -149,10 +149,11 @@ def test_the_promised_false_positive_rate_is_kept(n: int, fpr: float, confidence
     broken = flagged = 0
     n_draws = 1500
     for _ in range(n_draws):
-        cut = choose_cut(*draw(rng, n), fpr=fpr, confidence=confidence)
+        y, scores = draw(rng, n)
+        cut = choose_cut(y, scores, fpr=fpr, confidence=confidence)
         assert cut.reached
-        true_rate = norm.sf(cut.threshold)
-        broken += true_rate > fpr
+        true_rate, n_negatives = norm.sf(cut.threshold), np.sum(y == 0)
+        broken += rng.binomial(n_negatives, true_rate) > fpr * n_negatives  # in a list of new rows
         flagged += true_rate
     # at most what was promised (three standard errors), and not by flagging next to nothing
     error = 1 - confidence
@@ -315,11 +316,44 @@ def test_one_positive_and_one_negative() -> None:
     assert choose_cut([0, 1], [0.0, 1.0], cost=(1, 1)).n_flagged == 1
 
 
-def test_how_many_negatives_are_needed() -> None:
-    cut = choose_cut([1] + [0] * 58, np.arange(59.0)[::-1], fpr=0.05)
+def test_a_precision_that_cannot_be_promised_gets_the_best_list_with_its_range() -> None:
+    y, scores = draw(np.random.default_rng(1), 2000)
+    cut = choose_cut(y, scores, precision=0.995)
     assert not cut.reached
-    assert "59 are needed" in cut.guarantee
-    assert choose_cut([1] + [0] * 59, np.arange(60.0)[::-1], fpr=0.05).reached
+    assert cut.n_flagged >= 5
+    assert cut.precision_low < cut.precision <= cut.precision_high
+    assert cut.guarantee.startswith("no promise: no list reaches a precision of 99.5%")
+    assert "The best effort: of the first" in cut.guarantee
+    covered = 0
+    for seed in range(200):
+        y, scores = draw(np.random.default_rng(seed), 500)
+        cut = choose_cut(y, scores, precision=0.995)
+        truth = true_precision(cut.threshold, 2.0, 0.1)
+        covered += cut.reached or cut.precision_low <= truth <= cut.precision_high
+    assert covered >= 0.95 * 200
+
+
+def test_costs_of_single_rows() -> None:
+    rng = np.random.default_rng(3)
+    y, scores = draw(rng, 800)
+    amount = rng.gamma(2, 50, 800)
+    cut = choose_cut(y, scores, cost={"false_alarm": 20.0, "miss": amount})
+    order = np.argsort(-scores)
+    totals = amount[y == 1].sum() + np.r_[0, np.cumsum(np.where(y == 1, -amount, 20.0)[order])]
+    assert cut.flags(scores).sum() == np.argmin(totals)
+    assert totals.min() < cut.expected_cost  # less the optimism of the search
+    assert cut.expected_cost_low < cut.expected_cost < cut.expected_cost_high
+    same = choose_cut(y, scores, cost=(np.full(800, 5.0), 100.0))
+    assert same.threshold == choose_cut(y, scores, cost=(5.0, 100.0)).threshold
+    with pytest.raises(ValueError, match="for each of the 800 rows"):
+        choose_cut(y, scores, cost=(1.0, np.ones(3)))
+
+
+def test_how_many_negatives_are_needed() -> None:
+    cut = choose_cut([1] + [0] * 79, np.arange(80.0)[::-1], fpr=0.05)
+    assert not cut.reached
+    assert "80 are needed" in cut.guarantee
+    assert choose_cut([1] + [0] * 80, np.arange(81.0)[::-1], fpr=0.05).reached
 
 
 def test_all_scores_equal() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from calibrated_cases import calibrated, table
 from contract_settings import small
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -22,20 +26,9 @@ from toprank.shortlisting.reasons import usual_values
 NAMES = sorted(ESTIMATORS)
 
 
-def table(seed: int = 0, n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
-    """`amount` decides, `hour` helps a little, `noise` does nothing."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {"noise": rng.normal(size=n), "amount": rng.normal(size=n), "hour": rng.normal(size=n)}
-    ).round(2)
-    y = (3 * frame["amount"] + frame["hour"] + 0.3 * rng.normal(size=n) > 3).astype(int)
-    return frame, y.to_numpy()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_estimator_gives_reasons_that_name_what_decides(name: str) -> None:
-    X, y = table()
-    model = small(name).fit(X, y)
+    X, model = table()[0], calibrated(name).estimator_
     top = np.argsort(-model.decision_function(X))[:10]
     texts = reasons(model, X.iloc[top], n=2, raising_only=True, summary=summarise(model, X))
     assert len(texts) == 10
@@ -50,9 +43,61 @@ def test_every_estimator_gives_reasons_that_name_what_decides(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_wrapper_gives_the_reasons_of_its_ranker(name: str) -> None:
-    X, y = table()
-    model = CalibratedRanker(small(name), cv=2).fit(X, y)
-    assert reasons(model, X[:5]) == reasons(model.estimator_, X[:5])
+    X, model = table()[0], calibrated(name)
+    wrapped, plain = (
+        [[re.split(" raises | lowers ", text)[0] for text in row] for row in reasons(m, X[:5])]
+        for m in (model, model.estimator_)
+    )
+    assert wrapped == plain
+
+
+def test_a_calibrated_ranker_speaks_of_chances() -> None:
+    X, y = table(n=600)
+    model = CalibratedRanker(LogisticRanker(), cv=2, method="sigmoid").fit(X, y)
+    top = X.iloc[[int(np.argmax(model.decision_function(X)))]]
+    (texts,) = reasons(model, top, n=1, summary=summarise(model, X))
+    found = re.search(r"raises the chance from ([\d.]+)% to ([\d.]+)%", texts[0])
+    assert found, texts
+    added = contributions(model, top, summary=summarise(model, X))["amount"].iloc[0]
+    score = model.decision_function(top)
+    before, after = (100 * float(model.calibration_(s)[0]) for s in (score - added, score))
+    assert [float(part) for part in found.groups()] == pytest.approx([before, after], rel=0.06)
+
+
+def test_two_values_and_exceptions_are_neither_high_nor_low() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"known": (rng.random(400) < 0.4).astype(int), "chargebacks": np.arange(400) % 10 // 9}
+    )
+    X["chargebacks"] *= 3
+    y = (X["known"] + X["chargebacks"] + rng.normal(size=400) > 2).astype(int)
+    model = LogisticRanker().fit(X, y)
+    row = pd.DataFrame({"known": [1], "chargebacks": [3]})
+    (texts,) = reasons(model, row, summary=summarise(model, X))
+    assert "chargebacks = 3 (as in 9.9% of training rows)" in texts[0]
+    assert any("known = 1 (as in " in text for text in texts)
+
+
+def test_texts_that_training_hardly_knew_are_never_the_first_reason() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"amount": rng.normal(size=600), "shop": [f"s{k}" for k in range(300)] * 2})
+    model = ByShop().fit(X, (X["amount"] > 1).astype(int))
+    (texts,) = reasons(model, X[:1], summary=summarise(model, X))
+    assert [text.split(" ")[0] for text in texts] == ["amount", "shop"]
+
+
+class ByShop(ClassifierMixin, BaseEstimator):
+    """A model in which the shop counts ten times as much as the amount."""
+
+    def fit(self, X, y):
+        self.classes_, self.n_features_in_ = np.unique(y), 2
+        return self
+
+    def decision_function(self, X):
+        return 0.1 * X["amount"].to_numpy() ** 2 + 10.0 * (X["shop"] != "s1").to_numpy()
+
+    def explain(self, X):
+        return pd.DataFrame({"amount": 0.1 * X["amount"].abs(), "shop": 10.0}, index=X.index)
 
 
 def test_contributions_of_a_linear_model_add_up() -> None:

@@ -44,7 +44,7 @@ def test_the_first_rows_by_score(model) -> None:
     assert table["reasons"].str.contains("amount").any()
     expected = ["rank", "score", "probability", "probability_low", "probability_high", "reasons"]
     assert table.columns.tolist() == expected
-    assert table.attrs == {"cut": None, "ties_left_out": 0}
+    assert table.attrs == {"cut": None, "ties_left_out": 0, "short_groups": 0}
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
@@ -79,8 +79,7 @@ def test_a_budget_for_each_day(model) -> None:
     for when, part in table.groupby("per"):
         best = np.sort(scores[(day == when).to_numpy()])[::-1][: len(part)]
         np.testing.assert_array_equal(part["score"], best)
-    with pytest.raises(ValueError, match="the largest group has only 133 rows"):
-        shortlist(model, X, budget=200, per=day)
+    assert len(shortlist(model, X, budget=200, per=day, n_reasons=0)) == 400
 
 
 def test_ties_are_taken_in_the_order_of_the_rows() -> None:
@@ -139,7 +138,6 @@ def test_reasons_use_the_training_summary(model) -> None:
     [
         ({}, "exactly one"),
         ({"budget": 3, "fpr": 0.1}, "exactly one"),
-        ({"budget": 401}, "larger than the data: there are only 400 rows"),
         ({"budget": 0}, "at least 1"),
         ({"budget": 2.5}, "whole number"),
         ({"budget": True}, "whole number"),
@@ -153,6 +151,15 @@ def test_reasons_use_the_training_summary(model) -> None:
 def test_bad_arguments_get_a_clear_error(model, options, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shortlist(model, rows(1)[0], **options)
+
+
+def test_fewer_rows_than_the_budget_are_all_listed(model) -> None:
+    X, _ = rows(1)
+    table = shortlist(model, X, budget=401, n_reasons=0)
+    assert (len(table), table.attrs["short_groups"]) == (400, 1)
+    days = np.repeat(["quiet", "busy"], [3, 397])
+    table = shortlist(model, X, budget=5, per=days, n_reasons=0)
+    assert (len(table), table.attrs["short_groups"]) == (8, 1)
 
 
 def test_it_is_exported() -> None:

@@ -7,6 +7,6 @@ stream and exit code 2.
 from toprank.cli.app import app, main
 
 # each module adds its commands, in the order of the help
-from toprank.cli import training, scoring, catalogue  # isort: skip
+from toprank.cli import training, scoring  # isort: skip
 
-__all__ = ["app", "catalogue", "main", "scoring", "training"]
+__all__ = ["app", "main", "scoring", "training"]

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Identifier", "Jobs", "Json", "Lengths",
-    "Level", "ModelFile", "Models", "Page", "PageResamples", "Positive", "Query", "Resamples", "Seed",
-    "Sql", "Target", "Text", "Time", "Value", "Weight", "read_costs", "read_lengths",
+    "ChecksPerDay", "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Group", "GroupHistory",
+    "Identifier", "Jobs", "Json", "Lengths", "Level", "Memory", "ModelFile", "Models", "OptionalTarget",
+    "Page", "PageResamples", "Positive", "Query", "Relational", "Resamples", "Seed", "Segment", "Sql",
+    "Target", "Text", "Time", "TimeLimit", "Value", "Weight", "read_costs", "read_lengths",
     "read_model_names",
 ]  # fmt: skip
 
@@ -53,9 +54,26 @@ Sql = Annotated[
     str | None,
     typer.Option("--sql", metavar="QUERY", help="Read the answer of a DuckDB query, not a file."),
 ]
+Relational = Annotated[
+    str | None,
+    typer.Option(
+        "--relational",
+        metavar="FOLDER",
+        help="Instead of one file: a folder of Parquet tables, one of them examples.parquet; with a "
+        "schema.json it needs no --target.",
+    ),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", metavar="SECONDS", min=1,
+        help="For each fit of the model auto, which tries as much as the time allows.",
+    ),
+]  # fmt: skip
 Page = Annotated[Path, typer.Option("--out", metavar="FILE", help="The page, *.html.")]
 
 Target = Annotated[str, _column("--target", "Column of the labels.", show_default=False)]
+OptionalTarget = Annotated[str | None, _column("--target", "Column of the labels.")]
 Positive = Annotated[
     str | None,
     _column("--positive", "The label that counts; without it, the greater of two.", "VALUE"),
@@ -63,6 +81,20 @@ Positive = Annotated[
 Identifier = Annotated[str | None, _column("--id", "Column that names rows.")]
 Query = Annotated[
     str | None, _column("--query", "Column of queries: rows of one query are one list.")
+]
+Group = Annotated[
+    str | None,
+    _column(
+        "--group", "Column of customers, cards, ...: one is never both in training and in test."
+    ),
+]
+GroupHistory = Annotated[
+    bool,
+    typer.Option(
+        "--group-history",
+        help="With --time and --group: a group's earlier rows may be trained on.",
+        rich_help_panel="Columns",
+    ),
 ]
 Time = Annotated[
     str | None, _column("--time", "Column of times: train on the past, test on what follows.")
@@ -91,10 +123,30 @@ CostOfCheck = Annotated[
     float | None, _page("--cost-of-check", "What it costs to check a row.", min=0)
 ]
 Currency = Annotated[str, _page("--currency", "Sign before money on the page.")]
+Segment = Annotated[
+    list[str] | None,
+    _page(
+        "--segment",
+        "Columns whose values are looked at one by one; may be repeated.",
+        metavar="COL",
+    ),
+]
+ChecksPerDay = Annotated[
+    int | None,
+    _page("--checks-per-day", "Length of the daily lists, with --time.", metavar="K", min=1),
+]
 Lengths = Annotated[str, _page("--lengths", "List lengths to show first.", metavar="NUMBERS")]
 Json = Annotated[bool, _run("--json", "Print JSON instead of a table.")]
 Seed = Annotated[int, _run("--seed", "Fixes everything that is drawn.")]
-Jobs = Annotated[int, _run("--jobs", "Cores to use; -1 for all.")]
+Jobs = Annotated[int, _run("--jobs", "Cores to use; -1 for all.", min=-1024, max=1024)]
+Memory = Annotated[
+    str | None,
+    _run(
+        "--memory",
+        "Stream rows that would need more than this to be held at once; by default what is free.",
+        metavar="SIZE",
+    ),
+]
 Level = Annotated[float, _run("--level", "Confidence level of intervals.")]
 PageResamples = Annotated[int, _run("--resamples", "Bootstrap resamples for the intervals.", min=1)]
 Resamples = Annotated[

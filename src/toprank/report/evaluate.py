@@ -14,11 +14,17 @@ from toprank.metrics.bootstrap import Job, ListSample, affordable_resamples, run
 from toprank.metrics.display import CURVES
 from toprank.metrics.intervals import Resampling, percentiles
 from toprank.metrics.steps import CumulativeCounts, Staircase
-from toprank.report.comparisons import (
+from toprank.report.details import (
     PARAMETERS,
     compare_on_rows,
+    daily_lists,
+    drift_table,
+    effect_points,
     from_comparison,
     quality_over_time,
+    reliability,
+    score_distribution,
+    segment_tables,
 )
 from toprank.report.inputs import (
     ReportRows,
@@ -27,12 +33,13 @@ from toprank.report.inputs import (
     highest_rows,
     importance_table,
 )
+from toprank.shortlisting.reasons import importance_of
 
 __all__ = ["evaluate"]
 
 SCHEMA = 1
 MOST_POINTS = 400  # of a curve
-LOW_RANGE = 0.05  # the false positive rates that are drawn enlarged
+LOW_RANGE = 0.1  # the false positive rates that are drawn enlarged
 FALSE_POSITIVE_RATES = np.union1d(np.linspace(0, LOW_RANGE, 51), np.linspace(0, 1, 101))
 RECALLS = np.linspace(0.01, 1, 100)
 EVERY_LENGTH_TO = 300
@@ -51,6 +58,13 @@ def evaluate(
     ids: Any = None,
     alerts: Any = None,
     importance: Any = None,
+    effects: Any = None,
+    probability: Any = None,
+    segments: Mapping[str, Any] | None = None,
+    drift: Any = None,
+    day: Any = None,
+    group: Any = None,
+    checks_per_day: int | None = None,
     time: Any = None,
     value: Any = None,
     cost_of_check: float | None = None,
@@ -63,6 +77,9 @@ def evaluate(
     pos_label: Any = None,
     title: str | None = None,
     created: str | None = None,
+    source: str | None = None,
+    warnings: Iterable[str] = (),
+    remarks: Iterable[str] = (),
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
     """Compute everything that the page of a model shows.
@@ -89,7 +106,20 @@ def evaluate(
     alerts : DataFrame, optional
         What `toprank.shortlist` returned. By default the highest rows, without reasons.
     importance : table or dict, optional
-        Features and what they contribute.
+        Features and what they contribute; by default what `effects` says.
+    effects : DataFrame, optional
+        What `toprank.shortlisting.effects` returned: how the values of each feature move the scores.
+    probability : array-like of shape (n_rows,), optional
+        Probability of a positive: adds the reliability plot.
+    segments : mapping, optional
+        By name, an array that gives the part of each row (a country, a channel): adds the quality
+        within each.
+    drift : Drift, optional
+        What `toprank.shortlisting.drift` returned.
+    day, group : array-like of shape (n_rows,), optional
+        The day and the card (customer, machine) of each row: adds the precision of daily lists.
+    checks_per_day : int, optional
+        Length of the daily lists; by default the longest of `lengths` over the number of days.
     time : array-like of shape (n_rows,), optional
         Time of each row, as dates or numbers: adds quality over time.
     value : array-like of shape (n_rows,), optional
@@ -107,6 +137,12 @@ def evaluate(
         The positive class; by default the greater of two labels.
     title, created : str, optional
         Heading and date of the page.
+    source : str, optional
+        Where the rows come from, in words: the name of a file, "the late days".
+    warnings : iterable of str
+        What a reader must know before anything else.
+    remarks : iterable of str
+        Further sentences of the first screen, below the advice.
 
     Returns
     -------
@@ -139,6 +175,14 @@ def evaluate(
         pos_label=pos_label,
     )
     shown = check_list_lengths(lengths, rows.total)
+    if importance is None and effects is not None:
+        importance = importance_of(effects)
+
+    def kept(column: Any, dtype: Any = None) -> np.ndarray:
+        """Return what is known of the rows of positive weight."""
+        cells = np.asarray(column, dtype=dtype)
+        return cells if sample_weight is None else cells[np.asarray(sample_weight) > 0]
+
     cost = None if cost_of_check is None else float(cost_of_check)
     if cost is not None and not 0 <= cost < np.inf:
         raise ValueError(f"cost_of_check must be a number of at least 0, got {cost_of_check!r}.")
@@ -165,6 +209,9 @@ def evaluate(
         "title": to_jsonable(title) or f"How good is {rows.model}?",
         "model": rows.model,
         "created": to_jsonable(created),
+        "source": to_jsonable(source),
+        "warnings": [to_jsonable(str(text)) for text in warnings],
+        "remarks": [to_jsonable(str(text)) for text in remarks],
         "currency": to_jsonable(currency),
         "cost_of_check": cost,
         "level": resampling.level,
@@ -190,6 +237,20 @@ def evaluate(
         "models": models,
         "time": None if rows.time is None else quality_over_time(rows, resampling),
         "importance": None if importance is None else importance_table(importance),
+        "effects": None if effects is None else effect_points(effects),
+        "reliability": (
+            None if probability is None else reliability(rows, kept(probability, float), level)
+        ),
+        "distribution": score_distribution(rows),
+        "segments": segment_tables(
+            rows, {name: kept(column) for name, column in (segments or {}).items()}, shown[-1]
+        ),
+        "drift": None if drift is None else drift_table(drift),
+        "daily": None
+        if day is None
+        else daily_lists(
+            rows, kept(day), None if group is None else kept(group), checks_per_day, shown[-1]
+        ),
         "alerts": alert_table(highest_rows(rows, shown[-1]) if alerts is None else alerts, rows),
     }
 
@@ -266,12 +327,18 @@ def _lists(
     values, money = rows.positive_values, None
     spent = lengths * (cost or 0.0)
     if values is not None or cost is not None:
-        money = {"spent": None if cost is None else spent.tolist(), "caught": None, "net": None}
+        money = {
+            "spent": None if cost is None else spent.tolist(),
+            "caught": None,
+            "net": None,
+            "best": None,
+        }
     if money is not None and values is not None:
         caught = passed.sum_among(lengths, sample.step_sums(values))
         least, most = percentiles(drawn["value"], level)
         money["caught"] = _column(caught, least, most)
         money["net"] = _column(caught - spent, least - spent, most - spent)
+        money["best"] = int(lengths[np.argmax(caught - spent)])
     return {
         "length": lengths.tolist(),
         "n_resamples": len(drawn["hits"]),

@@ -7,7 +7,9 @@ of models and features are escaped, because Plotly reads a little HTML in its te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from toprank.report.text import (
     between,
     count,
     decimal,
+    money,
     percent,
     shorten,
     signed,
@@ -29,13 +32,14 @@ __all__ = ["build_figures"]
 Figure = dict[str, Any]
 Report = dict[str, Any]
 Curve = dict[str, list[float]]
-MOST_MODELS = 8  # in one plot
-MOST_FEATURES_SHOWN = 15
 SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%"}
-# List lengths in tables: 1, 2, 5, 10, ...
-LANDMARKS = {base * 10**power for power in range(10) for base in (1, 2, 5)}
 SERIES = 6  # colours before they come again
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MOST_MODELS = 8  # in one plot
+MOST_FEATURES_SHOWN = 15
+SHADES = 5  # of the values of a feature, from low to high
+# List lengths in tables: 1, 2, 5, 10, ...
+LANDMARKS = {base * 10**power for power in range(10) for base in (1, 2, 5)}
 VERDICT_MARKS = {  # colour and shape, so that neither has to be told alone
     "better": ("series-3", "triangle-up"),
     "worse": ("series-2", "triangle-down"),
@@ -54,11 +58,16 @@ def build_figures(report: Report) -> dict[str, Figure]:
     if len(report["curves"]) > 1:
         figures["list-precision"] = _list_precision(report)
     figures |= _difference_figures(report)
-    if report["time"] is not None:
-        figures["time"] = _time(report)
-    if report["importance"]:
-        figures["importance"] = _importance(report)
-    return figures
+    money = report["lists"]["money"]
+    others = {
+        "time": (_time, report["time"]),
+        "importance": (_importance, report["importance"]),
+        "distribution": (_distribution, report["distribution"]),
+        "reliability": (_reliability, report["reliability"]),
+        "money": (_money, money and money["caught"]),
+        "effects": (_effects, report["effects"]),
+    }
+    return figures | {name: plot(report) for name, (plot, data) in others.items() if data}
 
 
 # -- list length ----------------------------------------------------------------------------------
@@ -73,14 +82,14 @@ def _lists(report: Report) -> Figure:
     traces, marks, cells = [], [], []
     for series, name in enumerate(("precision", "recall"), start=1):
         value, low, high = (lists[name][key] for key in ("value", "low", "high"))
-        traces += _band_traces(lengths, low, high, series)
-        traces.append(_line_trace(lengths, value, name.capitalize(), series, "%{y:.1%}"))
+        traces += band_traces(lengths, low, high, series)
+        traces.append(line_trace(lengths, value, name.capitalize(), series, "%{y:.1%}"))
         ring = {"width": 2, "color": "surface"}
         marker = {"size": 11, "color": f"series-{series}", "line": ring}
-        mark = _scatter("markers", [lengths[start]], [value[start]], marker=marker)
+        mark = scatter("markers", [lengths[start]], [value[start]], marker=marker)
         marks.append({**mark, "showlegend": False, "hoverinfo": "skip"})
         cells.append(
-            [_with_interval(*entry, percent) for entry in zip(value, low, high, strict=True)]
+            [with_interval(*entry, percent) for entry in zip(value, low, high, strict=True)]
         )
     precision, recall = (lists[name]["value"] for name in ("precision", "recall"))
     return {
@@ -96,7 +105,7 @@ def _lists(report: Report) -> Figure:
             for place in sorted(map(lengths.index, LANDMARKS.intersection(lengths)))
         ],
         "traces": traces + marks,
-        "layout": _layout("Rows on the list", "", _log_axis(lengths[-1]))
+        "layout": make_layout("Rows on the list", "", log_axis(lengths[-1]))
         | {"hovermode": "x unified"},
         "height": 340,
     }
@@ -117,10 +126,10 @@ def _list_precision(report: Report) -> Figure:
             for name, curve in curves.items()
         ],
         "traces": [
-            *_band_traces(lists["length"], precision["low"], precision["high"], 1),
-            *_line_traces(curves, "%{y:.1%}"),
+            *band_traces(lists["length"], precision["low"], precision["high"], 1),
+            *line_traces(curves, "%{y:.1%}"),
         ],
-        "layout": _layout("Rows on the list", "Precision", _log_axis(lists["length"][-1])),
+        "layout": make_layout("Rows on the list", "Precision", log_axis(lists["length"][-1])),
         "height": 360,
     }
 
@@ -143,11 +152,11 @@ def _recall_precision(report: Report) -> Figure:
         "columns": ["Recall", f"Precision of {report['model']}", "Interval"],
         "rows": _band_rows(band, places, curves[report["model"]], _read),
         "traces": [
-            *_band_traces(band["x"], band["low"], band["high"], 1),
-            *_line_traces(curves, "recall %{x:.1%}: precision %{y:.1%}"),
-            _chance_trace([0, 1], [prevalence, prevalence]),
+            *band_traces(band["x"], band["low"], band["high"], 1),
+            *line_traces(curves, "recall %{x:.1%}: precision %{y:.1%}"),
+            chance_trace([0, 1], [prevalence, prevalence]),
         ],
-        "layout": _layout("Recall", "Precision", SHARE_AXIS | {"range": [0, 1]}),
+        "layout": make_layout("Recall", "Precision", SHARE_AXIS | {"range": [0, 1]}),
         "height": 360,
     }
 
@@ -159,7 +168,7 @@ def _roc(report: Report, limit: float) -> Figure:
     x, low, high = (band[key][:inside] for key in ("x", "low", "high"))
     steps = np.divide(x, 0.1 if limit == 1 else limit / 5)
     places = np.flatnonzero(abs(steps - steps.round()) < 1e-6)
-    upto = "" if limit == 1 else f" up to {_round_percent(limit)} false positives"
+    upto = "" if limit == 1 else f" up to {round_percent(limit)} false positives"
     hover = "false positive rate %{x:.2%}: recall %{y:.1%}"
     return {
         "title": f"ROC curve{upto}",
@@ -167,11 +176,11 @@ def _roc(report: Report, limit: float) -> Figure:
         "columns": ["False positive rate", f"Recall of {report['model']}", "Interval"],
         "rows": _band_rows(band, places, curves[report["model"]], _height),
         "traces": [
-            *_band_traces(x, low, high, 1),
-            *_line_traces({name: _cut(curve, limit) for name, curve in curves.items()}, hover),
-            _chance_trace([0, limit], [0, limit]),
+            *band_traces(x, low, high, 1),
+            *line_traces({name: _cut(curve, limit) for name, curve in curves.items()}, hover),
+            chance_trace([0, limit], [0, limit]),
         ],
-        "layout": _layout("False positive rate", "Recall", SHARE_AXIS | {"range": [0, limit]}),
+        "layout": make_layout("False positive rate", "Recall", SHARE_AXIS | {"range": [0, limit]}),
         "height": 360,
     }
 
@@ -180,11 +189,11 @@ def _roc_summary(report: Report, limit: float) -> str:
     """Say the area under the whole curve, or the recall at the end of a part of it."""
     if limit == 1:
         area = report["metrics"]["roc_auc"]
-        written = _with_interval(area["value"], area["low"], area["high"], decimal, "interval ")
+        written = with_interval(area["value"], area["low"], area["high"], decimal, "interval ")
         return f"Area under the curve {written}."
     recall = percent(_height(report["curves"][report["model"]]["roc"], limit))
     return (
-        f"At a false positive rate of {_round_percent(limit)}, {recall} of the positives are found."
+        f"At a false positive rate of {round_percent(limit)}, {recall} of the positives are found."
     )
 
 
@@ -221,13 +230,13 @@ def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
         tally[verdict] = len(chosen)
         if chosen:
             x = [entry["difference"] for entry in chosen]
-            trace = _scatter("markers", x, [_short_name(entry["model"]) for entry in chosen])
+            trace = scatter("markers", x, [short_name(entry["model"]) for entry in chosen])
             marker = {"size": 10, "color": color, "symbol": symbol}
-            bars = _error_bars(chosen, "difference", color)
+            bars = error_bars(chosen, "difference", color)
             trace |= {"name": VERDICTS[verdict], "marker": marker, "error_x": bars}
             traces.append(trace | {"hovertemplate": "%{x:+.3f}"})
     x_axis = {"zeroline": True, "zerolinewidth": 1.5, "tickformat": "+.2f"}
-    order = [_short_name(entry["model"]) for entry in entries[::-1]]
+    order = [short_name(entry["model"]) for entry in entries[::-1]]
     y_axis = {
         "categoryorder": "array",
         "categoryarray": order,
@@ -251,7 +260,7 @@ def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
             for entry in entries
         ],
         "traces": traces,
-        "layout": _layout("Difference of average precision", "", x_axis, y_axis)
+        "layout": make_layout("Difference of average precision", "", x_axis, y_axis)
         | {"showlegend": True},
         "height": 130 + 34 * len(entries),
     }
@@ -264,13 +273,13 @@ def _time(report: Report) -> Figure:
     entries = [block["average_precision"] for block in scored]
     starts = [block["start"] for block in scored]
     values = [entry["value"] for entry in entries]
-    line = _scatter("lines+markers", starts, values, name="Average precision") | {
+    line = scatter("lines+markers", starts, values, name="Average precision") | {
         "line": {"color": "series-1", "width": 1.5, "dash": "dot"},
         "marker": {"size": 9, "color": "series-1"},
-        "error_y": _error_bars(entries, "value", "series-1"),
+        "error_y": error_bars(entries, "value", "series-1"),
         "hovertemplate": "%{y:.3f}",
     }
-    chance = _chance_trace(starts, [block["prevalence"] for block in scored])
+    chance = chance_trace(starts, [block["prevalence"] for block in scored])
     x_axis = {"type": "category", "showgrid": False, "automargin": True}
     n_skipped = len(blocks) - len(scored)
     skipped = f" ({n_skipped} more with rows of one class only)" if n_skipped else ""
@@ -289,14 +298,16 @@ def _time(report: Report) -> Figure:
                 count(block["n_rows"]),
                 count(block["n_positives"]),
                 *(
-                    "n/a" if metric is None else _with_interval(**metric, write=decimal)
+                    "n/a" if metric is None else with_interval(**metric, write=decimal)
                     for metric in (block["average_precision"], block["roc_auc"])
                 ),
             ]
             for block in blocks
         ],
         "traces": [line, chance | {"name": "Share of positives"}],
-        "layout": _layout("Start of the block", "Average precision", x_axis, {"range": [0, 1.02]}),
+        "layout": make_layout(
+            "Start of the block", "Average precision", x_axis, {"range": [0, 1.02]}
+        ),
         "height": 340,
     }
 
@@ -309,7 +320,7 @@ def _importance(report: Report) -> Figure:
         "type": "bar",
         "orientation": "h",
         "x": [entry["importance"] for _, entry in drawn],
-        "y": [f"{place}. {_short_name(entry['feature'])}" for place, entry in drawn],
+        "y": [f"{place}. {short_name(entry['feature'])}" for place, entry in drawn],
         "marker": {"color": "series-1"},
         "hovertemplate": "%{x:.4g}<extra></extra>",
         "showlegend": False,
@@ -324,7 +335,7 @@ def _importance(report: Report) -> Figure:
         "columns": ["Feature", "Importance"],
         "rows": [[entry["feature"], amount(entry["importance"])] for entry in entries],
         "traces": [bars],
-        "layout": _layout("Mean absolute contribution to the score", "", {}, y_axis)
+        "layout": make_layout("Mean absolute contribution to the score", "", {}, y_axis)
         | {"bargap": 0.45},
         "height": 90 + 26 * len(drawn),
     }
@@ -365,7 +376,7 @@ def _band_rows(
     """Return a table of a curve with its band at some places."""
     return [
         [
-            _round_percent(band["x"][place]),
+            round_percent(band["x"][place]),
             percent(read(curve, band["x"][place])),
             between(band["low"][place], band["high"][place], percent),
         ]
@@ -373,50 +384,217 @@ def _band_rows(
     ]
 
 
-# -- parts of plots -----------------------------------------------------------------------------------
+# -- probabilities, money, scores, effects ------------------------------------------------------------
 
 
-def _scatter(mode: str, x: list[Any], y: list[Any], **options: Any) -> dict[str, Any]:
+def _reliability(report: Report) -> Figure:
+    """Plot observed against predicted shares of positives."""
+    bins = report["reliability"]
+    predicted, observed = ([entry[key] for entry in bins] for key in ("predicted", "observed"))
+    points = scatter("markers", predicted, observed, name="Rows of similar probability") | {
+        "marker": {"size": 9, "color": "series-1"},
+        "error_y": error_bars(bins, "observed", "series-1"),
+        "hovertemplate": "predicted %{x:.1%}: observed %{y:.1%}",
+    }
+    top = max(1e-3, 1.05 * max(*predicted, *(entry["high"] for entry in bins)))
+    line = {"color": "muted", "width": 1.2, "dash": "dot"}
+    exact = scatter("lines", [0, top], [0, top], name="Exactly right", line=line, hoverinfo="skip")
+    agree = sum(entry["low"] <= entry["predicted"] <= entry["high"] for entry in bins)
+    axis = {"range": [0, min(top, 1.02)], "tickformat": ".0%"}
+    return {
+        "title": "Are the probabilities right?",
+        "summary": (
+            f"In {agree} of {len(bins)} groups of rows the predicted share of positives lies within the "
+            "interval of the observed one."
+        ),
+        "columns": ["Predicted", "Observed", "Interval", "Rows"],
+        "rows": [
+            [
+                percent(entry["predicted"]),
+                percent(entry["observed"]),
+                between(entry["low"], entry["high"], percent),
+                count(entry["n_rows"]),
+            ]
+            for entry in bins
+        ],
+        "traces": [points, exact],
+        "layout": make_layout("Predicted probability", "Observed share", axis, axis),
+        "height": 360,
+    }
+
+
+def _money(report: Report) -> Figure:
+    """Plot the money of lists of every length, with the best of them."""
+    lists, table = report["lists"], report["lists"]["money"]
+    lengths, best = lists["length"], table["best"]
+    write = partial(money, currency=report["currency"] or "")
+    column = table["net"]
+    place = lengths.index(best)
+    ring = {"size": 12, "color": "series-3", "line": {"width": 2, "color": "surface"}}
+    mark = scatter("markers", [best], [column["value"][place]], name="Best length", marker=ring)
+    spent = "" if table["spent"] is None else " after the cost of the checks"
+    return {
+        "title": "Money by list length",
+        "summary": (
+            f"A list of {count(best)} rows leaves most{spent}: {write(column['value'][place])} "
+            f"({between(column['low'][place], column['high'][place], write)}). The best length was found on "
+            "these rows, so expect a little less."
+        ),
+        "columns": ["Rows", "Caught", "Spent on checks", "Left"],
+        "rows": [
+            [
+                count(lengths[k]),
+                write(table["caught"]["value"][k]),
+                "" if table["spent"] is None else write(table["spent"][k]),
+                write(column["value"][k]),
+            ]
+            for k in sorted({*map(lengths.index, report["lengths"]), place, len(lengths) - 1})
+        ],
+        "traces": [
+            *band_traces(lengths, column["low"], column["high"], 1),
+            line_trace(lengths, column["value"], "Money left", 1, "%{y:,.0f}"),
+            mark | {"hovertemplate": "%{x:,} rows: %{y:,.0f}"},
+        ],
+        "layout": make_layout(
+            "Rows on the list",
+            "Money",
+            log_axis(lengths[-1]),
+            {"tickformat": ",.0f", "automargin": True},
+        ),
+        "height": 340,
+    }
+
+
+def _distribution(report: Report) -> Figure:
+    """Plot the shares of both classes by score."""
+    found = report["distribution"]
+    edges = found["edges"]
+    middle = [(low + high) / 2 for low, high in pairwise(edges)]
+    traces = [
+        {
+            "type": "bar",
+            "name": name.capitalize(),
+            "x": middle,
+            "y": found[name],
+            "marker": {"color": color},
+            "opacity": 0.6,
+            "hovertemplate": "%{y:.1%}",
+        }
+        for name, color in (("negatives", "muted"), ("positives", "series-2"))
+    ]
+    overlap = float(np.minimum(found["positives"], found["negatives"]).sum())
+    return {
+        "title": "Scores of positives and negatives",
+        "summary": f"Each class sums to 100%; {percent(overlap)} of the two overlaps.",
+        "columns": ["Score from", "Positives", "Negatives"],
+        "rows": [
+            [amount(edge), percent(positive), percent(negative)]
+            for edge, positive, negative in zip(
+                edges[:-1], found["positives"], found["negatives"], strict=True
+            )
+        ],
+        "traces": traces,
+        "layout": make_layout("Score", "Share of the class", {}, {"tickformat": ".0%"})
+        | {"barmode": "overlay", "bargap": 0},
+        "height": 320,
+    }
+
+
+def _effects(report: Report) -> Figure:
+    """Plot what each row's value adds to its score, coloured from low to high values."""
+    entries = report["effects"]
+    names = [f"{place}. {short_name(entry['feature'])}" for place, entry in enumerate(entries, 1)]
+    random = np.random.default_rng(0)
+    points: dict[int | None, tuple[list[float], list[float]]] = {}
+    for place, entry in enumerate(entries):
+        height = len(entries) - 1 - place
+        for adds, level in zip(entry["adds"], entry["level"], strict=True):
+            shade = None if level is None else min(int(level * SHADES), SHADES - 1)
+            x, y = points.setdefault(shade, ([], []))
+            x.append(adds)
+            y.append(round(height + float(random.uniform(-0.3, 0.3)), 3))
+    words = {0: "lowest values", SHADES - 1: "highest values", None: "categories, missing"}
+    traces = []
+    for shade in sorted(points, key=lambda s: -1 if s is None else s):
+        color = "muted" if shade is None else f"shade-{shade + 1}"
+        trace = scatter(
+            "markers", *points[shade], marker={"size": 5, "color": color, "opacity": 0.7}
+        )
+        named = shade in words
+        traces.append(
+            trace | {"name": words.get(shade, ""), "showlegend": named, "hoverinfo": "skip"}
+        )
+    y_axis = {
+        "tickvals": list(range(len(names))), "ticktext": names[::-1], "showgrid": False,
+        "automargin": True, "range": [-0.6, len(names) - 0.4],
+    }  # fmt: skip
+    return {
+        "title": "Which values raise the score, and which lower it",
+        "summary": "Each point is a row: right of zero its value raises the score, left of it lowers it.",
+        "columns": ["Feature", "Low values add", "High values add"],
+        "rows": [[entry["feature"], *_ends(entry)] for entry in entries],
+        "traces": traces,
+        "layout": make_layout("Added to the score", "", {"zeroline": True}, y_axis)
+        | {"showlegend": True},
+        "height": 110 + 34 * len(names),
+    }
+
+
+def _ends(entry: dict[str, Any]) -> list[str]:
+    """Return the mean contribution of the lowest and of the highest third of the values."""
+    known = [(level, adds) for level, adds in zip(entry["level"], entry["adds"], strict=True)
+             if level is not None]  # fmt: skip
+    ends = (
+        [a for level, a in known if level <= 1 / 3],
+        [a for level, a in known if level >= 2 / 3],
+    )
+    return [f"{np.mean(part):+.3g}" if part else "" for part in ends]
+
+
+# -- what plots are made of -------------------------------------------------------------------------
+
+
+def scatter(mode: str, x: list[Any], y: list[Any], **options: Any) -> dict[str, Any]:
     """Return lines or marks."""
     return {"type": "scatter", "mode": mode, "x": x, "y": y, **options}
 
 
-def _line_trace(
+def line_trace(
     x: list[float], y: list[float], name: str, series: int, hover: str
 ) -> dict[str, Any]:
     """Return one line in the colour and dashes of its series."""
     color = f"series-{(series - 1) % SERIES + 1}"
     dash = DASHES[(series - 1) % len(DASHES)]
     line = {"color": color, "width": 2.5 if series == 1 else 1.8, "dash": dash}
-    return _scatter("lines", x, y, name=_short_name(name), line=line, hovertemplate=hover)
+    return scatter("lines", x, y, name=short_name(name), line=line, hovertemplate=hover)
 
 
-def _line_traces(curves: dict[str, Curve], hover: str) -> list[dict[str, Any]]:
+def line_traces(curves: dict[str, Curve], hover: str) -> list[dict[str, Any]]:
     """Return one line for each model."""
     return [
-        _line_trace(curve["x"], curve["y"], name, series, hover)
+        line_trace(curve["x"], curve["y"], name, series, hover)
         for series, (name, curve) in enumerate(curves.items(), start=1)
     ]
 
 
-def _band_traces(
+def band_traces(
     x: list[float], low: list[float], high: list[float], series: int
 ) -> list[dict[str, Any]]:
     """Return two lines with the space between them filled."""
     line = {"width": 0, "color": f"series-{series}"}
     lower, upper = (
-        _scatter("lines", x, y, line=line, hoverinfo="skip", showlegend=False) for y in (low, high)
+        scatter("lines", x, y, line=line, hoverinfo="skip", showlegend=False) for y in (low, high)
     )
     return [lower, upper | {"fill": "tonexty", "fillcolor": f"band-{series}"}]
 
 
-def _chance_trace(x: list[Any], y: list[float]) -> dict[str, Any]:
+def chance_trace(x: list[Any], y: list[float]) -> dict[str, Any]:
     """Return the line of a random order."""
     line = {"color": "muted", "width": 1.2, "dash": "dot"}
-    return _scatter("lines", x, y, name="Random order", line=line, hoverinfo="skip")
+    return scatter("lines", x, y, name="Random order", line=line, hoverinfo="skip")
 
 
-def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str, Any]:
+def error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str, Any]:
     """Return error bars from the intervals of entries around their values."""
     return {
         "type": "data",
@@ -429,7 +607,7 @@ def _error_bars(entries: list[dict[str, Any]], key: str, color: str) -> dict[str
     }
 
 
-def _layout(
+def make_layout(
     x_title: str, y_title: str, x_axis: Figure, y_axis: Figure = SHARE_AXIS
 ) -> dict[str, Any]:
     """Return axes, margins and legend as every plot has them, with what is special to its axes."""
@@ -451,7 +629,7 @@ def _layout(
     }
 
 
-def _log_axis(last: float) -> dict[str, Any]:
+def log_axis(last: float) -> dict[str, Any]:
     """Return a logarithmic axis from 1 to the last list length."""
     top = max(1, int(np.ceil(np.log10(max(last, 2)))))
     ticks = [10**power for power in range(top + 1)]
@@ -463,18 +641,18 @@ def _log_axis(last: float) -> dict[str, Any]:
     }
 
 
-def _with_interval(
+def with_interval(
     value: float, low: float | None, high: float | None, write: Callable[[Any], str], word: str = ""
 ) -> str:
     """Write a figure with its interval, if that is known."""
     return write(value) if low is None else f"{write(value)} ({word}{between(low, high, write)})"
 
 
-def _round_percent(share: float) -> str:
+def round_percent(share: float) -> str:
     """Write a share that was chosen, not measured, as a percentage."""
     return f"{100 * share:.3g}%"
 
 
-def _short_name(name: str, most: int = 28) -> str:
+def short_name(name: str, most: int = 28) -> str:
     """Cut a long name and escape it, so that Plotly shows it as it is."""
     return escape(shorten(name, most), quote=False)

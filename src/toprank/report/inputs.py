@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +13,7 @@ from toprank.columns import as_frame
 from toprank.formatting import to_jsonable
 from toprank.metrics.bootstrap import ListSample
 from toprank.ranking import descending_order
-from toprank.tables import escape_formulas
+from toprank.tables import csv_rows
 from toprank.validation import BinaryRows, binary_rows, check_lengths, check_scores, check_time
 
 __all__ = ["ReportRows", "alert_table", "check_rows", "highest_rows", "importance_table"]
@@ -216,14 +214,7 @@ def _csv_lines(frame: pd.DataFrame) -> list[str]:
         if dtype.kind == "O":
             cells = [_joined(cell) for cell in frame.iloc[:, place]]
             flat.isetitem(place, pd.Series(cells, dtype=object).array)
-    safe = escape_formulas(flat)
-    lines = []
-    for row in ([str(name) for name in safe.columns], *safe.itertuples(index=False, name=None)):
-        cells = [to_jsonable(cell) for cell in row]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="").writerow("" if c is None else c for c in cells)
-        lines.append(text.getvalue())
-    return lines
+    return [to_jsonable(line) for line in csv_rows(flat)]
 
 
 def _joined(cell: Any) -> Any:

@@ -29,6 +29,8 @@ METRIC_NAMES = {
     "list_length_for_recall": "List length for recall",
     "ndcg": "NDCG",
 }
+LENGTHS = ("list_length_for_recall",)  # metrics that count rows
+MEANINGS = {"hit_rate": "share of right rows in the first part of the whole list"}
 VERDICTS = {"better": "better", "worse": "worse", "cannot tell": "cannot tell apart"}
 COLUMN_NAMES = {
     "rank": "Rank",
@@ -39,6 +41,7 @@ COLUMN_NAMES = {
     "score": "Score",
     "probability": "Probability",
     "value": "Value",
+    "expected_value": "Expected value",
     "reasons": "Reasons",
 }
 
@@ -79,7 +82,12 @@ def decimal(number: float | None) -> str:
     """Write a metric with three decimals."""
     if number is None:
         return "n/a"
-    return count(number) if abs(number) >= 100 else f"{number:.3f}"
+    return whole(number) if abs(number) >= 100 else f"{number:.3f}"
+
+
+def whole(number: float) -> str:
+    """Write a number without decimals."""
+    return f"{number:,.0f}"
 
 
 def signed(number: float | None) -> str:
@@ -139,6 +147,9 @@ def page_texts(report: Report) -> dict[str, Any]:
         "alerts": alert_texts(report),
         "models": model_texts(report),
         "time": None if report["time"] is None else time_sentence(report),
+        "segments": [segment_texts(table) for table in report["segments"]],
+        "drift": None if report["drift"] is None else drift_texts(report["drift"]),
+        "daily": None if report["daily"] is None else daily_sentence(report["daily"]),
         "level": percent(report["level"]),
         "n_rows": count(data["n_rows"]),
         "n_positives": count(data["n_positives"]),
@@ -201,13 +212,17 @@ def metric_texts(report: Report) -> list[dict[str, str]]:
     """Return all metrics as rows of a table."""
     rows = []
     for name, entry in report["metrics"].items():
-        given = {key: value for key, value in entry["parameters"].items() if value is not None}
+        given = {
+            key: value
+            for key, value in entry["parameters"].items()
+            if value is not None and not isinstance(value, bool)
+        }
         rows.append(
             {
                 "name": METRIC_NAMES.get(name, name),
-                "summary": METRICS[name].summary if name in METRICS else "",
+                "summary": MEANINGS.get(name, METRICS[name].summary if name in METRICS else ""),
                 "settings": ", ".join(f"{key} = {_setting(value)}" for key, value in given.items()),
-                **_value_and_range(entry, decimal, unknown=""),
+                **_value_and_range(entry, whole if name in LENGTHS else decimal, unknown=""),
             }
         )
     return rows
@@ -264,8 +279,10 @@ def _alert_cell(place: int, names: list[str], row: list[Any], currency: str) -> 
         low, high = (by_name.get(f"probability_{end}") for end in ("low", "high"))
         known = low is not None and high is not None
         return percent(cell) + (f" ({between(low, high, percent)})" if known else "")
-    if name == "value" and isinstance(cell, int | float):
+    if name in ("value", "expected_value") and isinstance(cell, int | float):
         return money(cell, currency)
+    if name == "score" and isinstance(cell, float):
+        return f"{cell:,.3f}"
     return amount(cell) if isinstance(cell, float) else str(cell)
 
 
@@ -278,9 +295,10 @@ def model_texts(report: Report) -> dict[str, Any] | None:
     table = [
         {
             "model": row["model"],
+            "summary": model_words(row["model"]),
             "is_this": row["model"] == report["model"],
             "cells": [_value_and_range(row[name], decimal) for name in names],
-            "seconds": amount(row["seconds"]) if row.get("seconds") is not None else None,
+            "seconds": f"{row['seconds']:,.1f}" if row.get("seconds") is not None else None,
         }
         for row in models["table"]
     ]
@@ -317,6 +335,75 @@ def _value_and_range(
         "value": write(entry["value"]),
         "range": between(entry["low"], entry["high"], write) if known else unknown,
     }
+
+
+def model_words(name: str) -> str:
+    """Return what a model is, in words; nothing for a name that is not one of the library's."""
+    from toprank.selection.models import MODELS, YARDSTICK
+
+    if name == YARDSTICK:
+        return "what a careful user would have otherwise: XGBoost on the logistic loss, tuned"
+    return MODELS[name].summary if name in MODELS else ""
+
+
+def segment_texts(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of the rows as lines of strings."""
+    lines = [
+        [
+            line["part"],
+            count(line["n_rows"]),
+            f"{count(line['n_positives'])} ({percent(line['prevalence'])})",
+            decimal(line["average_precision"]),
+            decimal(line["roc_auc"]),
+            f"{count(line['hits'])} of {count(line['listed'])}",
+        ]
+        for line in table["parts"]
+    ]
+    more = table["n_parts"] - len(lines)
+    return {
+        "name": table["name"],
+        "columns": [table["name"], "Rows", "Positives", "Average precision", "ROC AUC",
+                    f"Right in the top {count(table['length'])}"],
+        "lines": lines,
+        "more": f"{count(more)} smaller parts are not shown." if more > 0 else "",
+    }  # fmt: skip
+
+
+def drift_texts(drift: dict[str, Any]) -> dict[str, Any]:
+    """Return the drift of the columns as lines of strings, and a sentence."""
+    said = (
+        "Compared with the training rows, these have drifted: "
+        + "; ".join(drift["warnings"][:5])
+        + "."
+        if drift["warnings"]
+        else "No column has drifted from the training rows by more than chance explains."
+    )
+    lines = [
+        [
+            column["name"],
+            column["drift"],
+            f"{column['psi']:.3f}",
+            percent(column["missing"]),
+            percent(column["missing_training"]),
+            "" if column["unseen"] is None else percent(column["unseen"]),
+        ]
+        for column in drift["columns"]
+    ]
+    return {"sentence": said, "lines": lines}
+
+
+def daily_sentence(daily: dict[str, Any]) -> str:
+    """Say how precise daily lists are."""
+    what = "cards, none of them twice once it is found" if daily["grouped"] else "rows"
+    bounds = (
+        ""
+        if daily["low"] is None
+        else f" ({between(daily['low'], daily['high'], percent)} over days)"
+    )
+    return (
+        f"With {count(daily['k'])} checks a day, {percent(daily['value'])}{bounds} of the checks are right, as "
+        f"the mean over {count(len(daily['days']))} days; a list holds the first {count(daily['k'])} {what}."
+    )
 
 
 def time_sentence(report: Report) -> str:

@@ -2,22 +2,24 @@
 
 from toprank.encoding import TableEncoder
 from toprank.folds import Split, Splits, make_splits
+from toprank.leaks import find_leaks
 from toprank.metrics.intervals import corrected_interval, holm
 from toprank.selection.compare import compare_models
 from toprank.selection.comparison import ModelComparison, Recommendation
 from toprank.selection.models import (
-    DEFAULT_MODELS,
     MODELS,
+    RELATIONAL_MODELS,
     YARDSTICK,
     Candidate,
+    default_models,
     fit_model,
     make_model,
     training_rows,
 )
 
 __all__ = [
-    "DEFAULT_MODELS",
     "MODELS",
+    "RELATIONAL_MODELS",
     "YARDSTICK",
     "Candidate",
     "ModelComparison",
@@ -27,6 +29,8 @@ __all__ = [
     "TableEncoder",
     "compare_models",
     "corrected_interval",
+    "default_models",
+    "find_leaks",
     "fit_model",
     "holm",
     "make_model",

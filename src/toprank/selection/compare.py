@@ -24,6 +24,7 @@ from toprank.folds import (
     make_indexable,
     make_splits,
     positive_rows,
+    scores_of,
     take_rows,
 )
 from toprank.formatting import first_line
@@ -33,7 +34,16 @@ from toprank.metrics.intervals import check_level, check_resamples
 from toprank.progress import progress
 from toprank.registry import ESTIMATORS
 from toprank.selection.comparison import METRIC_NAMES, ModelComparison
-from toprank.selection.models import DEFAULT_MODELS, MODELS, YARDSTICK, make_model, training_rows
+from toprank.selection.models import (
+    MODELS,
+    RELATIONAL_MODELS,
+    YARDSTICK,
+    cost_rank,
+    default_models,
+    is_relational,
+    make_model,
+    training_rows,
+)
 from toprank.validation import (
     BinaryRows,
     check_gap,
@@ -58,6 +68,7 @@ def compare_models(
     *,
     models: Iterable[str] | Mapping[str, Any] | None = None,
     groups: Any = None,
+    group_history: bool = False,
     qid: Any = None,
     time: Any = None,
     gap: Any = None,
@@ -66,7 +77,7 @@ def compare_models(
     n_repeats: int = 2,
     time_budget: float | None = None,
     k: float | None = None,
-    fpr: tuple[float, float] = (0.0, 0.05),
+    fpr: tuple[float, float] = (0.0, 0.1),
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int = 0,
@@ -90,16 +101,22 @@ def compare_models(
 
     Parameters
     ----------
-    X : array, sparse matrix or table of shape (n_rows, n_columns)
+    X : array, sparse matrix or table of shape (n_rows, n_columns), or RelationalData
+        On relational data the models of clauses (`RELATIONAL_MODELS`) are compared with models of
+        tables, which get its facts as columns (`RelationalFeatures`).
     y : array of shape (n_rows,)
         Two labels, the greater one positive unless `pos_label` says otherwise.
     models : iterable of names or mapping, optional
-        Names of `MODELS`, or a mapping from names of your own to unfitted estimators with
-        `decision_function` (a value of None is looked up by its name). By default
-        `DEFAULT_MODELS`. The yardstick, a tuned logistic booster, is always added; a mapping may
-        bring one of its own under the name "yardstick".
+        Names of `MODELS`, or a mapping from names of your own to unfitted classifiers with
+        `decision_function` or `predict_proba` (a value of None is looked up by its name). By default those of
+        `default_models`: the random forest, LightGBM and CatBoost (`pip install toprank[peers]`)
+        among them. The yardstick, a tuned logistic booster, is always added; a mapping may bring one
+        of its own under the name "yardstick".
     groups : array of shape (n_rows,), optional
         A group is never both in training and in test.
+    group_history : bool, default=False
+        With `time` and `groups`: whether the earlier rows of a group may be trained on when its later
+        rows are tested, as they will be when new rows come from known groups.
     qid : array of shape (n_rows,), optional
         Query of each row. Queries are kept whole and passed to models that take them, and every
         metric is the mean over the queries with both classes.
@@ -115,10 +132,11 @@ def compare_models(
     n_repeats : int, default=2
         Repeats of the folds.
     time_budget : float, optional
-        Seconds. It is checked between two fits: no fit is broken off.
+        Seconds. It is checked between two fits: no fit is broken off. Models that learn quickly are
+        run first.
     k : float, optional
         List length of `precision_at_k` in each test part; the number of its positives by default.
-    fpr : tuple, default=(0, 0.05)
+    fpr : tuple, default=(0, 0.1)
         Range of `partial_auc`.
     level : float, default=0.95
         Confidence level of intervals and verdicts.
@@ -147,7 +165,7 @@ def compare_models(
     >>> from sklearn.datasets import make_classification
     >>> from toprank import TunedLogisticBooster
     >>> X, y = make_classification(300, weights=[0.8], random_state=0)
-    >>> models = {"linear": None, "yardstick": TunedLogisticBooster(depths=[2], n_estimators=20)}
+    >>> models = {"linear": None, "yardstick": TunedLogisticBooster(n_candidates=2, n_estimators=20)}
     >>> found = compare_models(X, y, models=models, n_splits=3, n_repeats=1)
     >>> found.models, found.n_splits
     (('yardstick', 'linear'), 3)
@@ -157,36 +175,49 @@ def compare_models(
     if time_budget is not None and not time_budget > 0:
         raise ValueError(f"time_budget must be a number of seconds above 0, got {time_budget!r}")
     evaluator = Evaluator(k, fpr, level, n_resamples, random_state, n_jobs)
-    candidates = _candidates(models, random_state, n_jobs)
+    candidates = _candidates(models, random_state, n_jobs, relational=is_relational(X))
     data = ComparisonData.of(
         X, y, groups=groups, qid=qid, time=time, gap=gap, sample_weight=sample_weight,
         pos_label=pos_label,
     )  # fmt: skip
     splits = make_splits(
-        data.positive, groups=data.groups, time=data.time, gap=data.gap,
+        data.positive, groups=None if group_history and time is not None else data.groups,
+        time=data.time, gap=data.gap,
         n_splits=n_splits, n_repeats=1 if time is not None else n_repeats, random_state=random_state,
     )  # fmt: skip
     ordered = splits[::-1] if splits.kind == "time" else list(splits)
+    if time_budget is not None:
+        named = {} if isinstance(models, Mapping) else candidates
+        candidates = dict(sorted(candidates.items(), key=lambda item: cost_rank(item[0], named)))
     with progress(len(ordered) * len(candidates), "comparing models", verbose > 0) as advance:
         runs = Runs(candidates, data, random_state, advance).run(ordered, time_budget)
     return _summarise(runs, data, splits, evaluator)
 
 
 def _candidates(
-    models: Iterable[str] | Mapping[str, Any] | None, random_state: int, n_jobs: int | None
+    models: Iterable[str] | Mapping[str, Any] | None,
+    random_state: int,
+    n_jobs: int | None,
+    *,
+    relational: bool,
 ) -> dict[str, Any]:
     """Return unfitted estimators by name, the yardstick first."""
     if models is None or isinstance(models, str):
-        models = DEFAULT_MODELS if models is None else [models]
+        by_default = [*(RELATIONAL_MODELS if relational else ()), *default_models()]
+        models = by_default if models is None else [models]
     given = models if isinstance(models, Mapping) else dict.fromkeys(models)
     chosen = {}
     for name, model in {YARDSTICK: None, **given}.items():
         if name in RESERVED_NAMES:
             raise ValueError(f"a model cannot be called {name!r}: the scores have that column")
         if model is None:
-            model = make_model(name, random_state, n_jobs)
-        elif not hasattr(model, "fit") or not hasattr(type(model), "decision_function"):
-            raise TypeError(f"model {name!r} has no fit or no decision_function")
+            model = make_model(name, random_state, n_jobs, relational=relational)
+        elif not hasattr(model, "fit") or not (
+            hasattr(model, "decision_function") or hasattr(model, "predict_proba")
+        ):
+            raise TypeError(
+                f"model {name!r} has no fit, or neither decision_function nor predict_proba"
+            )
         chosen[name] = model
     return chosen
 
@@ -440,7 +471,7 @@ class Runs:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(take_rows(data.X, train), data.positive[train].astype(np.int64), **arguments)
-            scores = model.decision_function(take_rows(data.X, split.test))
+            scores = scores_of(model, take_rows(data.X, split.test))
         for warning in caught:
             self.note(f"{name} warned: {first_line(warning.message)}")
         scores = np.asarray(scores, dtype=np.float64)
@@ -481,7 +512,7 @@ class Evaluator:
     """
 
     k: float | None = None  # list length of `precision_at_k`; by default the number of positives
-    fpr: tuple[float, float] = (0.0, 0.05)  # range of `partial_auc`
+    fpr: tuple[float, float] = (0.0, 0.1)  # range of `partial_auc`
     level: float = 0.95
     n_resamples: int = 1000  # of the bootstrap
     random_state: int = 0

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from toprank.formatting import join_names, to_jsonable
-from toprank.metrics.intervals import bootstrap_interval, corrected_interval, holm, verdict
+from toprank.metrics.intervals import (
+    bootstrap_interval,
+    corrected_interval,
+    holm,
+    holm_levels,
+    interval_verdict,
+)
+from toprank.selection.peers import PEERS
 
 __all__ = ["ModelComparison", "Recommendation"]
 
@@ -122,10 +131,10 @@ class ModelComparison:
     def differences(self, metric: str = MAIN_METRIC) -> pd.DataFrame:
         """Return paired differences of every model to the best one and to the yardstick.
 
-        The interval is that of one difference; the verdict is corrected for their number by Holm's
-        method, among the differences to the same model, so an interval may exclude zero where the
-        verdict is still "cannot tell". The best is found on the same splits, so differences to it look
-        a little larger than they are; those to the yardstick do not.
+        Intervals and verdicts are corrected for the number of differences to the same model by Holm's
+        method, and say the same: "cannot tell" stands where the interval holds zero. One split gives
+        neither interval nor verdict. The best is found on the same splits, so differences to it look a
+        little larger than they are; those to the yardstick do not.
 
         Parameters
         ----------
@@ -151,10 +160,15 @@ class ModelComparison:
                 for model in self.models
                 if model != other
             ]  # fmt: skip
-            adjusted = holm([row["p_value"] for row in found])
-            for row, p_value in zip(found, adjusted, strict=True):
+            p_values = [row["p_value"] for row in found]
+            levels = holm_levels(p_values, self.level)
+            for row, p_value, level in zip(found, holm(p_values), levels, strict=True):
                 row["p_adjusted"] = float(p_value)
-                row["verdict"] = verdict(row["difference"], float(p_value), self.level)
+                _, low, high, _ = self._estimate(metric, row["model"], other, float(level))
+                if self.n_splits == 1:
+                    row |= {"p_value": math.nan, "p_adjusted": math.nan}
+                    low = high = math.nan
+                row |= {"low": low, "high": high, "verdict": interval_verdict(low, high)}
             rows += sorted(found, key=lambda row: -row["difference"])
         columns = ["reference", "other", "model", "difference", "low", "high", "p_value",
                    "p_adjusted", "verdict"]  # fmt: skip
@@ -162,13 +176,23 @@ class ModelComparison:
 
     @property
     def recommended(self) -> Recommendation:
-        """The model with the highest average precision, and how sure that is, in a sentence."""
-        best, table = self.best, self.differences()
+        """The model with the highest average precision, and how sure that is, in a sentence.
+
+        A peer, which has no model file, is named but not recommended.
+        """
+        table, leader = self.differences(), self.best
+        best = self._best(MAIN_METRIC, [m for m in self.models if m not in PEERS] or self.models)
         value, low, high, _ = self._estimate(MAIN_METRIC, best)
         bounds = f"{value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"
         sentence = f"{best} has the highest average precision, {bounds}"
+        if best != leader:
+            sentence = (
+                f"{leader}, a model of another library, has the highest average precision, "
+                f"{self._estimate(MAIN_METRIC, leader)[0]:.3f}; of those that can be saved here, {best}, "
+                f"{bounds}"
+            )
         if self.yardstick is None:
-            sentence += "; there is no yardstick to compare it with, since that failed"
+            sentence += "; there is no yardstick to compare it with, since that was not run"
         elif best == self.yardstick:
             sentence += "; no other model does better than this tuned logistic booster"
         else:
@@ -177,12 +201,24 @@ class ModelComparison:
             gain = f"({row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}])"
             better = ", better than the tuned logistic booster by more than chance explains"
             level = ", but cannot be told from the tuned logistic booster"
+            if self.n_splits == 1:
+                gain = f"({row['difference']:+.3f} on one split, which decides nothing)"
             sentence += f"{better if row['verdict'] == 'better' else level} {gain}"
         as_good = (table["reference"] == "best") & (table["verdict"] == "cannot tell")
-        others = [model for model in table["model"][as_good] if model != self.yardstick]
+        others = [m for m in table["model"][as_good] if m not in (self.yardstick, best)]
         if others:
             sentence += f"; {join_names(others)} may be as good"
         return Recommendation(best, f"{sentence}.")
+
+    def _repr_html_(self) -> str:
+        """Show the leaderboard and the recommendation in a notebook."""
+        board = self.leaderboard()
+        shown = pd.DataFrame({"model": board["model"]})
+        for metric in METRIC_NAMES:
+            ends = zip(*(board[f"{metric}{end}"] for end in ("", "_low", "_high")), strict=True)
+            shown[metric.replace("_", " ")] = [f"{v:.3f} ({a:.3f} to {b:.3f})" for v, a, b in ends]
+        shown["seconds"] = board["seconds"].map("{:.1f}".format)
+        return f"<p>{escape(str(self.recommended))}</p>{shown.to_html(index=False)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the scores as JSON data (None where there is no number).
@@ -225,21 +261,25 @@ class ModelComparison:
         sizes = folds["fold"].transform("size")
         return {name: ((folds[name].rank() - 0.5) / sizes).to_numpy() for name in self.models}
 
-    def _best(self, metric: str) -> str:
-        return self.models[int(np.argmax(self.values[:, :, self._index(metric)].mean(axis=0)))]
+    def _best(self, metric: str, among: Sequence[str] | None = None) -> str:
+        means = self.values[:, :, self._index(metric)].mean(axis=0)
+        return max(among or self.models, key=lambda model: means[self.models.index(model)])
 
     def _index(self, metric: str) -> int:
         if metric not in METRIC_NAMES:
             raise ValueError(f"unknown metric {metric!r}; known: {', '.join(METRIC_NAMES)}")
         return METRIC_NAMES.index(metric)
 
-    def _estimate(self, metric: str, model: str, other: str | None = None) -> Estimate:
+    def _estimate(
+        self, metric: str, model: str, other: str | None = None, level: float | None = None
+    ) -> Estimate:
         """Return the mean of a metric, or of its paired difference to another model, with its interval."""
         i, j = self.models.index(model), self._index(metric)
+        level = self.level if level is None else level
         k = None if other is None else self.models.index(other)
         values = self.values[:, i, j] - (0.0 if k is None else self.values[:, k, j])
         if self.resampled is not None:
             resampled = self.resampled[i, j] - (0.0 if k is None else self.resampled[k, j])
-            return bootstrap_interval(float(values.mean()), resampled, self.level)
+            return bootstrap_interval(float(values.mean()), resampled, level)
         shares = [split["n_test"] / split["n_train"] for split in self.splits]
-        return corrected_interval(values, float(np.mean(shares)), self.level)
+        return corrected_interval(values, float(np.mean(shares)), level)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +15,19 @@ from sklearn.utils import get_tags
 
 from toprank.encoding import TableEncoder
 from toprank.folds import fit_arguments, make_splits, take_rows
-from toprank.registry import ESTIMATORS, estimator
+from toprank.registry import ESTIMATORS, RELATIONAL, estimator
+from toprank.selection.peers import installed_peers
 
 __all__ = [
-    "DEFAULT_MODELS",
     "MODELS",
+    "RELATIONAL_MODELS",
     "YARDSTICK",
     "Candidate",
+    "cost_rank",
+    "default_models",
     "find_candidate",
     "fit_model",
+    "is_relational",
     "make_model",
     "training_rows",
 ]
@@ -70,7 +75,20 @@ _OBJECTIVES = {
     "logistic": "boosted trees on the logistic loss",
 }
 
+_PEERS = {
+    "catboost": "CatBoost, 500 rounds",
+    "lightgbm": "LightGBM, 500 rounds",
+    "xgboost": "XGBoost, 500 rounds, not tuned",
+    "random_forest": "scikit-learn's random forest, 300 trees",
+    "extra_trees": "scikit-learn's extra trees, 300 trees",
+    "balanced_forest": "imbalanced-learn's balanced random forest, 300 trees",
+}
+
 MODELS: dict[str, Candidate] = {
+    "auto": Candidate("AutoRanker", "many methods within a time limit, the best of them combined"),
+    "boosting": Candidate(
+        "GradientBoostingRanker", "boosted trees and a random forest, averaged"
+    ),
     **{
         name: Candidate("GradientBoostingRanker", summary, {"objective": name})
         for name, summary in _OBJECTIVES.items()
@@ -79,17 +97,20 @@ MODELS: dict[str, Candidate] = {
     "boosted_pnorm_push": Candidate(
         "GradientBoostingRanker", "boosted trees on the p-norm push", {"objective": "pnorm_push"}
     ),
+    **{
+        name: Candidate("PeerRanker", summary, {"kind": name})
+        for name, summary in _PEERS.items()
+    },
     YARDSTICK: Candidate("TunedLogisticBooster", "XGBoost, logistic loss, tuned by validation"),
     "linear": Candidate("LogisticRanker", "linear score, logistic loss"),
     "rankboost": Candidate("RankBoost", "boosted stumps on the loss of pairs"),
     "pnorm_push": Candidate("PNormPush", "boosted stumps on the p-norm push"),
     "prankboost": Candidate("PRankBoost", "boosted clauses for recall-precision area", {}, 50_000),
+    "scorecard": Candidate("RuleScorecard", "a handful of short rules with points"),
     "pauc_boost": Candidate("PAUCBoost", "boosted stumps for the partial AUC", {}, 20_000),
     "greedy_pauc": Candidate("GreedyPAUC", "linear score grown greedily for pAUC", {}, 20_000),
     "treerank": Candidate("TreeRank", "one ranking tree", {}, 50_000),
-    "ranking_forest": Candidate(
-        "RankingForest", "a forest of ranking trees", {"n_estimators": 20}, 20_000
-    ),
+    "ranking_forest": Candidate("RankingForest", "a forest of ranking trees", {}, 50_000),
     "ranksvm": Candidate("RankSVM", "linear score, squared hinge of pairs"),
     "rankls": Candidate("RankLS", "linear score, least squares of pairs"),
     "ranksvm_rbf": Candidate("RankSVM", "RankSVM with a Gaussian kernel", {"kernel": "rbf"}, 20_000),
@@ -104,16 +125,72 @@ MODELS: dict[str, Candidate] = {
     ),
 }  # fmt: skip
 
-DEFAULT_MODELS: tuple[str, ...] = (
-    "ap_sigmoid", "lambda_map", "logistic", "pauc", "rankboost", "ranking_forest", "rankls", "linear",
+# For relational data; the others get its facts as columns (`RelationalFeatures`).
+RELATIONAL_MODELS: dict[str, Candidate] = {
+    "clauses": Candidate("RelationalPRankBoost", "boosted clauses over the tables, to be read"),
+    "clauses_rankboost": Candidate("RelationalRankBoost", "boosted clauses on the loss of pairs"),
+}
+
+_COMPARED = (
+    "boosting", "ap_sigmoid", "lambda_map", "logistic", "rankboost", "ranking_forest", "rankls",
+    "linear",
 )  # fmt: skip
+_PEERS_COMPARED = ("random_forest", "lightgbm", "catboost")  # those that are installed
 
 
-def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) -> Any:
-    """Make a model by its short name, ready for any table.
+# By class, what is quick to learn first; several boosters and the search of the yardstick come last.
+_COST_RANKS = {
+    **dict.fromkeys(("LogisticRanker", "RankLS", "RankSVM"), 0),
+    **dict.fromkeys(("RankBoost", "PNormPush", "TreeRank"), 1),
+    **dict.fromkeys(("GradientBoostingRanker", "PeerRanker"), 2),
+    "TunedLogisticBooster": 4,
+}
+
+
+def cost_rank(name: str, named: Collection[str]) -> int:
+    """Return a small number for a model that learns quickly; 2 for one that is not among the `named`.
+
+    Examples
+    --------
+    >>> [cost_rank(name, MODELS) for name in ("linear", "logistic", "poise", "boosting")]
+    [0, 2, 3, 4]
+    """
+    if name not in named or (name not in MODELS and name not in ESTIMATORS):
+        return 2
+    candidate = find_candidate(name)
+    several = candidate.estimator == "GradientBoostingRanker" and not candidate.parameters
+    slow = candidate.most_negatives is not None and candidate.estimator != "TreeRank"
+    return 4 if several else 3 if slow else _COST_RANKS.get(candidate.estimator, 3)
+
+
+def is_relational(X: Any) -> bool:
+    """Return whether rows are examples of relational data."""
+    return type(X).__name__ == "RelationalData"
+
+
+def default_models() -> list[str]:
+    """Return the models that are compared unless others are named.
+
+    Examples
+    --------
+    >>> {"ap_sigmoid", "linear", "random_forest"} <= set(default_models())
+    True
+    """
+    return [*_COMPARED, *(name for name in _PEERS_COMPARED if name in installed_peers())]
+
+
+def make_model(
+    name: str,
+    random_state: int | None = 0,
+    n_jobs: int | None = 1,
+    *,
+    relational: bool = False,
+) -> Any:
+    """Make a model by its short name, ready for any table, or for relational data.
 
     A method that takes neither categories nor missing values gets a `TableEncoder` before it, in a
-    scikit-learn pipeline whose last step is called ``model``.
+    scikit-learn pipeline whose last step is called ``model``. For relational data a method of tables
+    gets `RelationalFeatures` before it.
 
     Parameters
     ----------
@@ -122,6 +199,8 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
     random_state : int or None, default=0
     n_jobs : int or None, default=1
         Threads; None and -1 are all cores that this process may use.
+    relational : bool, default=False
+        Whether its rows will be examples of a `RelationalData`.
 
     Returns
     -------
@@ -141,16 +220,29 @@ def make_model(name: str, random_state: int | None = 0, n_jobs: int | None = 1) 
     known = kind._get_param_names()  # type: ignore[attr-defined]
     given |= {key: value for key, value in settings.items() if key in known}
     model = kind(**given)
-    tags = model.__sklearn_tags__().input_tags
-    if tags.allow_nan and tags.categorical:
+    if candidate.estimator in RELATIONAL:
+        if not relational:
+            raise ValueError(
+                f"{name} learns clauses over several tables: it needs relational data, not one table"
+            )
         return model
-    return Pipeline([("table", TableEncoder()), ("model", model)])
+    tags = model.__sklearn_tags__().input_tags
+    steps: list[tuple[str, Any]] = [("model", model)]
+    if not (tags.allow_nan and tags.categorical):
+        steps.insert(0, ("table", TableEncoder()))
+    if relational:
+        steps.insert(0, ("facts", estimator("RelationalFeatures")(n_jobs=n_jobs)))
+    return model if len(steps) == 1 else Pipeline(steps)
 
 
 def find_candidate(name: str) -> Candidate:
     """Return the candidate of that name; estimators of the registry may be named by their class."""
     if name in MODELS:
         return MODELS[name]
+    if name in RELATIONAL_MODELS:
+        return RELATIONAL_MODELS[name]
+    if name in RELATIONAL:
+        return Candidate(name, f"{name} with its defaults")
     if name in ESTIMATORS:
         limits = [c.most_negatives for c in MODELS.values() if c.estimator == name]
         most = limits[0] if limits else None
@@ -189,18 +281,23 @@ def fit_model(
     *,
     sample_weight: Any = None,
     qid: Any = None,
+    groups: Any = None,
+    group_history: bool = False,
     time: Any = None,
     gap: Any = None,
     folds: int | None = 5,
     random_state: int = 0,
     n_jobs: int | None = 1,
     verbose: int = 0,
+    time_limit: float | None = None,
 ) -> tuple[Any, list[str]]:
     """Fit a model by its short name, calibrated unless `folds` is None.
 
     With `time` the calibration is learnt from blocks of time, each scored by a model of the past, so that
-    it allows for how the data change. A method that does not scale learns from all positives and a
-    sample of the others, in the folds and in the end, while the calibration sees all rows.
+    it allows for how the data change; `groups` are kept whole in the folds, and with `time` their
+    earlier rows are left out of training unless `group_history`. `time_limit` is that of a model which has
+    one, in seconds. A method that does not scale learns from all positives and a sample of the others, in
+    the folds and in the end, while the calibration sees all rows.
 
     Returns
     -------
@@ -218,7 +315,22 @@ def fit_model(
     """
     from toprank.shortlisting import CalibratedRanker
 
-    model, notes = make_model(name, random_state, n_jobs), []
+    model = make_model(name, random_state, n_jobs, relational=is_relational(X))
+    notes: list[str] = []
+    if "time_limit" in model.get_params():
+        model.set_params(time_limit=time_limit or model.time_limit, verbose=verbose)
+        apart = None if group_history else groups
+        return _fit_automatic(
+            model,
+            X,
+            y,
+            folds,
+            sample_weight=sample_weight,
+            qid=qid,
+            groups=apart,
+            time=time,
+            gap=gap,
+        )
     sample = training_rows(name, y, random_state)
     if sample is not None:
         notes.append(
@@ -233,15 +345,31 @@ def fit_model(
         return (fitted if sample is None else fitted.model_), notes
     cv: Any = folds
     if time is not None:
-        splits = make_splits(y, groups=qid, time=time, gap=gap, n_splits=folds)
+        apart = qid if groups is None else None if group_history else groups
+        splits = make_splits(y, groups=apart, time=time, gap=gap, n_splits=folds)
         cv = [(split.train, split.test) for split in splits]
         notes += splits.notes
     calibrated = CalibratedRanker(model, cv=cv, random_state=random_state, verbose=verbose)
-    calibrated.fit(X, y, sample_weight, qid)
+    calibrated.fit(X, y, sample_weight, qid, groups=groups)
     calibrated.cv = folds  # not the rows of each fold: they have no place in a model file
     if sample is not None:
         calibrated.estimator, calibrated.estimator_ = model.estimator, calibrated.estimator_.model_
     return calibrated, notes
+
+
+def _fit_automatic(
+    model: Any, X: Any, y: np.ndarray, folds: int | None, **known: Any
+) -> tuple[Any, list[str]]:
+    """Fit a model that makes folds of its own, and calibrate it by its own held-out scores."""
+    from toprank.shortlisting import CalibratedRanker
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, **known)
+    notes = [*map(str, dict.fromkeys(str(w.message) for w in caught)), *model.notes_]
+    if folds is None:
+        return model, notes
+    return CalibratedRanker.of_fitted(model, y, known["sample_weight"], cv=folds), notes
 
 
 class SampledNegatives(ClassifierMixin, BaseEstimator):

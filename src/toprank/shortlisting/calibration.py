@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +22,7 @@ from toprank.ranking import descending_order
 from toprank.registry import estimator as registered
 from toprank.shortlisting.counts import (
     OutOfFoldCounts,
+    design_effect,
     effective_rows,
     lower_share,
     share_interval,
@@ -37,7 +37,9 @@ from toprank.validation import (
     check_scores,
 )
 
-__all__ = ["CalibratedRanker", "ProbabilityMap", "probability_bounds", "top_calibration"]
+__all__ = [
+    "CalibratedRanker", "ProbabilityMap", "calibrate", "probability_bounds", "top_calibration",
+]  # fmt: skip
 
 METHODS = ("auto", "isotonic", "sigmoid")
 ENOUGH_FOR_ISOTONIC = 100  # rows of the rarer class
@@ -95,6 +97,8 @@ def _isotonic(counts: OutOfFoldCounts) -> ProbabilityMap:
     is k / (k + 1/2). (Venn-Abers predictors, Vovk and Petej 2014, UAI, add a whole row; at the top that is as
     far below the truth as no row is above it.)
     """
+    from sklearn.isotonic import IsotonicRegression  # slow to import, and not needed to score
+
     positives, negatives = counts.step_counts()
     weight = positives + negatives
     half_row = 0.5 * counts.flagged_squares[-1] / counts.total  # of mean weight
@@ -112,6 +116,8 @@ def _sigmoid(counts: OutOfFoldCounts) -> ProbabilityMap:
     With P positives and N negatives the targets are (P + 1) / (P + 2) and 1 / (N + 2): every step counts
     for the positive class with the weight of its targets and for the negative class with the remainder.
     """
+    from sklearn.linear_model import LogisticRegression  # slow to import, and not needed to score
+
     positives, negatives = counts.step_counts()
     n_positives, n_negatives = counts.effective_positives, counts.effective_negatives
     high, low = (n_positives + 1) / (n_positives + 2), 1 / (n_negatives + 2)
@@ -195,7 +201,8 @@ class CalibratedRanker(BaseRanker):
         The map from scores to probabilities. "auto" takes the isotonic one from 100 rows of the
         rarer class on and the sigmoid below.
     cv : int, splitter or list of (train, test), default=5
-        The folds of cross-fitting; see `cross_fitted_scores`.
+        The folds of cross-fitting; see `cross_fitted_scores`. An `AutoRanker` has held-out scores of its own,
+        from folds of its own, which are taken instead of fitting it again for each of a number of folds.
     random_state : int, RandomState or None, default=0
         Of the folds.
     %(verbose)s
@@ -213,8 +220,9 @@ class CalibratedRanker(BaseRanker):
     Notes
     -----
     The models of the folds learn from fewer rows than the final one, which is therefore, if anything,
-    better than promised. Their scores are brought to the scale of the final model's on either side of
-    the threshold, which lies at 0 in every model; that the scales then agree is an assumption.
+    better than promised. Their scores are brought to the scale of the final model's by matching the
+    quantiles on the rows that both have seen; that the scales then agree is an assumption. Where the
+    rates of the folds differ by more than chance, all bounds are wider (`counts.design_effect`).
     Probabilities hold for rows drawn like the training rows, with the same share of positives.
 
     Examples
@@ -279,16 +287,67 @@ class CalibratedRanker(BaseRanker):
         self.estimator_ = clone(inner).fit(X, y, **arguments)  # first: it checks the data
         self._copy_inputs(X)
         positive = self._known_labels(y) > 0
-        scores = cross_fitted_scores(
-            inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
-            final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
-        )  # fmt: skip
+        scores, folds = getattr(self.estimator_, "out_of_fold_scores_", None), None
+        if scores is None or groups is not None or not isinstance(self.cv, Integral):
+            scores, folds = cross_fitted_scores(
+                inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
+                final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
+                return_folds=True,
+            )  # fmt: skip
+        return self._learn(positive, scores, sample_weight, folds)
+
+    @classmethod
+    def of_fitted(
+        cls, estimator: Any, y: Any, sample_weight: Any = None, **parameters: Any
+    ) -> CalibratedRanker:
+        """Calibrate a ranker that was fitted already, by its own held-out scores of the training rows.
+
+        Parameters
+        ----------
+        estimator : fitted ranker
+            With the attribute `out_of_fold_scores_`, as an `AutoRanker` has it.
+        y, sample_weight : array of shape (n_rows,)
+            Those of its `fit`.
+        **parameters
+            Of `CalibratedRanker`.
+
+        Returns
+        -------
+        model : CalibratedRanker
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from toprank import AutoRanker, CalibratedRanker
+        >>> X, y = make_classification(300, weights=[0.8], random_state=0)
+        >>> ranker = AutoRanker(time_limit=None, portfolio=["linear"], n_repeats=1, random_state=0).fit(X, y)
+        >>> CalibratedRanker.of_fitted(ranker, y).predict_proba(X).shape
+        (300, 2)
+        """
+        model = cls(clone(estimator), **parameters)
+        model._validate_params()
+        model.estimator_ = estimator
+        model._copy_inputs(None)
+        positive = model._known_labels(y) > 0
+        return model._learn(positive, estimator.out_of_fold_scores_, sample_weight)
+
+    def _learn(
+        self,
+        positive: np.ndarray,
+        scores: np.ndarray,
+        sample_weight: Any,
+        folds: np.ndarray | None = None,
+    ) -> CalibratedRanker:
+        """Learn probabilities and counts from held-out scores, NaN where there is none."""
         known = ~np.isnan(scores)  # the rows that were held out
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[known]
         if not 0 < positive[known].sum() < known.sum():
             raise ValueError("the rows that cv holds out are of one class; probabilities need both")
         counts = OutOfFoldCounts.of(positive[known], scores[known], weight)
         self.calibration_ = ProbabilityMap.learn(counts, self.method)
+        if folds is not None:
+            effect = design_effect(positive[known], scores[known], folds[known])
+            counts = counts.widened(effect)
         self.staircase_ = counts.thin()
         self.offset_ = 0.0  # the ranker has subtracted its own
         return self
@@ -416,6 +475,50 @@ class CalibratedRanker(BaseRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._unfitted()).input_tags
         return tags
+
+
+def calibrate(
+    ranker: Any, X: Any, y: Any, *, method: str = "auto", sample_weight: Any = None
+) -> Any:
+    """Teach a fitted ranker probabilities from rows that it was not trained on.
+
+    Parameters
+    ----------
+    ranker : fitted ranker
+        It gets the attribute `calibration_` and the method `predict_proba`, until it is fitted again.
+    X : array, sparse matrix or table
+        Held-out rows.
+    y : array of shape (n_rows,)
+        Their labels.
+    method : {"auto", "isotonic", "sigmoid"}, default="auto"
+        As for `CalibratedRanker`, which needs no rows of its own: it cross-fits.
+    sample_weight : array of shape (n_rows,), optional
+
+    Returns
+    -------
+    ranker
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import LogisticRanker
+    >>> from toprank.shortlisting import calibrate
+    >>> X, y = make_classification(2000, weights=[0.9], random_state=0)
+    >>> ranker = calibrate(LogisticRanker().fit(X[:1000], y[:1000]), X[1000:], y[1000:])
+    >>> ranker.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+    check_is_fitted(ranker)
+    if not isinstance(ranker, BaseRanker) or isinstance(ranker, CalibratedRanker):
+        raise TypeError(
+            f"calibrate takes a ranker of the library, got {type(ranker).__name__}; CalibratedRanker takes "
+            "any classifier"
+        )
+    positive = ranker._known_labels(y) > 0
+    rows = binary_rows(positive, ranker.decision_function(X), sample_weight, None)
+    counts = OutOfFoldCounts.of(rows.positive, rows.scores, rows.weight)
+    ranker.calibration_ = ProbabilityMap.learn(counts, method)
+    return ranker
 
 
 # -- a check --------------------------------------------------------------------------------------

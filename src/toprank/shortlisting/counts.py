@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincinv
+from scipy.special import betainc, betaincinv, chdtri
 
 from toprank.ranking import RankedList
 
 __all__ = [
-    "OutOfFoldCounts", "effective_rows", "lower_share", "probability_at_least",
+    "OutOfFoldCounts", "design_effect", "effective_rows", "lower_share", "probability_at_least",
     "probability_at_most", "share_interval", "upper_share",
 ]  # fmt: skip
 
@@ -63,6 +63,20 @@ class OutOfFoldCounts:
         sums = (ranked.positives, ranked.negatives, squares.positives, squares.negatives)
         return cls(ranked.scores, ranked.scores.copy(), *(values.copy() for values in sums))
 
+    def score_quantiles(self, n_quantiles: int = 101) -> list[float]:
+        """Return quantiles of the scores, from the lowest to the highest, at equal distances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> OutOfFoldCounts.of(np.array([1, 0, 0]), np.array([4.0, 3.0, 2.0])).score_quantiles(3)
+        [2.0, 3.0, 4.0]
+        """
+        weight = np.diff(self.positives + self.negatives, prepend=0.0)[::-1]
+        share = np.cumsum(weight) / weight.sum()
+        steps = np.searchsorted(share, np.linspace(0, 1, n_quantiles), side="right")
+        return self.tops[::-1][np.minimum(steps, len(share) - 1)].tolist()
+
     def thin(self, max_steps: int = MAX_STEPS) -> OutOfFoldCounts:
         """Return at most so many steps: the upper half stays as it is, the others are joined evenly.
 
@@ -82,6 +96,19 @@ class OutOfFoldCounts:
         sums = (self.positives, self.negatives, self.positive_squares, self.negative_squares)
         sums_at_ends = (values[ends] for values in sums)
         return OutOfFoldCounts(self.tops[starts], self.bottoms[ends], *sums_at_ends)
+
+    def widened(self, factor: float) -> OutOfFoldCounts:
+        """Return counts that say as much as `factor` times fewer rows: every bound gets wider.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> counts = OutOfFoldCounts.of(np.array([1, 0, 1, 0]), np.arange(4.0))
+        >>> counts.widened(2.0).effective_positives
+        1.0
+        """
+        squares = {"positive_squares": self.positive_squares * factor}
+        return replace(self, negative_squares=self.negative_squares * factor, **squares)
 
     @property
     def n_steps(self) -> int:
@@ -145,6 +172,50 @@ class OutOfFoldCounts:
         """
         precision = self.positives / self.flagged
         return float(np.sum(self.step_counts()[0] * precision)) / self.total_positives
+
+
+# -- folds that differ -----------------------------------------------------------------------------
+
+RATES = (0.01, 0.02, 0.05, 0.1, 0.2)  # false positive rates at which folds are compared
+
+
+def design_effect(positive: np.ndarray, scores: np.ndarray, folds: np.ndarray) -> float:
+    """Return by how much a new model's rates vary more than those of as many independent rows.
+
+    At a threshold, the false positive rates of K folds differ by chance and because their models differ.
+    Let D be the chi-squared statistic of equal rates over its K - 1 degrees of freedom, averaged over
+    thresholds. What exceeds chance (the 80% quantile) is the variance of the models, in units of that of a
+    fold's rows; the rate of one more model, predicted from all folds, then has 1 + (K + 1)(D - 1) times the
+    variance of a share of all rows (Kish 1965 calls such a ratio a design effect).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> scores, folds = random.normal(size=5000), np.arange(5000) % 5
+    >>> none, apart = (design_effect(np.zeros(5000, bool), scores + s * folds, folds) for s in (0, 0.3))
+    >>> none, apart > 10
+    (1.0, True)
+    """
+    negatives = scores[~positive]
+    codes, sizes = np.unique(folds[~positive], return_inverse=True, return_counts=True)[1:]
+    n_folds = len(sizes)
+    if n_folds < 3 or not len(negatives):
+        return 1.0
+    found = []
+    for rate in RATES:
+        if rate * sizes.min() < 1:  # no rows to compare
+            continue
+        above = negatives > np.quantile(negatives, 1.0 - rate)
+        share = above.mean()
+        if 0 < share < 1:
+            shares = np.bincount(codes, above) / sizes
+            statistic = np.sum(sizes * (shares - share) ** 2) / (share * (1 - share))
+            found.append(statistic / (n_folds - 1))
+    if not found:
+        return 1.0
+    by_chance = float(chdtri(n_folds - 1, 0.2)) / (n_folds - 1)
+    return 1.0 + (n_folds + 1) * max(0.0, float(np.mean(found)) / by_chance - 1.0)
 
 
 # -- shares ----------------------------------------------------------------------------------------

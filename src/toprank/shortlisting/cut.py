@@ -6,12 +6,14 @@ Promises hold for new rows from the same source, if the cut is chosen on rows th
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import betaln
 from sklearn.utils import check_random_state
 
 from toprank.formatting import join_names, to_jsonable
@@ -49,7 +51,8 @@ class Cut:
         Rows with a score above it are flagged: half-way between two neighbouring scores, so that
         ties are never split. Infinite when nothing (or, negative, everything) is flagged.
     reached : bool
-        Whether the rule could be met; if not, nothing is flagged and `guarantee` says why.
+        Whether the rule could be met; if not, `guarantee` says why, and nothing is flagged, except
+        that for a precision the best list is offered with its range.
     guarantee : str
         A sentence on what holds for new rows.
     n_flagged, precision, recall, false_positive_rate, false_alarms : float
@@ -121,21 +124,25 @@ def choose_cut(
     budget : float, optional
         Rows that can be checked out of every `population` rows. The longest list within it is taken.
     fpr : float, optional
-        With the given confidence, the false positive rate on new rows is at most this. Of n
-        negatives, m may lie above the threshold if P(Binomial(n, fpr) <= m) <= 1 - confidence (the
-        umbrella algorithm of Tong, Feng and Li 2018, Science Advances 4): exact, whatever
-        the distribution of the scores.
+        With the given confidence, the false positive rate on new rows is at most this, in the long run
+        and in a list of as many new negatives. Of n negatives, m may lie above the threshold if
+        P(Binomial(n, fpr) <= m) <= 1 - confidence (the umbrella algorithm of Tong, Feng and Li 2018,
+        Science Advances 4), and if more than fpr n of n new ones are above the (m + 1)-th highest with
+        no greater probability (`list_risk`): exact, whatever the distribution of the scores.
     precision : float, optional
         With the given confidence, at least this share of the list is right, although the cut is
         searched. Lists of lengths fixed beforehand (each a tenth longer than the last) are
         tested from the shortest on by an exact binomial test; the error allowed is shared out
         among them, and a test that succeeds hands its share on to the next (the fallback
         procedure, Wiens and Dmitrienko 2005, J. Biopharmaceutical Statistics 15), so that the
-        error over all of them stays within 1 - `confidence`. The longest list that passes is taken.
+        error over all of them stays within 1 - `confidence`. The longest list that passes is taken; if
+        none does, the longest that was precise enough (else the most precise), without a promise and
+        with a range that allows for the search.
     cost : pair, triple or mapping, optional
         Cost of a false alarm, cost of a miss and, optionally, gain of a hit; or a mapping with the
-        keys ``false_alarm``, ``miss`` and ``gain``. The cheapest cut is taken. The figures are
-        corrected by the bootstrap for the optimism of the search.
+        keys ``false_alarm``, ``miss`` and ``gain``. Each may be an array with the cost of every row,
+        such as its amount. The cheapest cut is taken. The figures are corrected by the bootstrap
+        for the optimism of the search.
     population : float, optional
         Counts are given for so many rows; by default for the rows given (the sum of their weights).
     confidence : float, default=0.95
@@ -175,6 +182,14 @@ def choose_cut(
     with 95% confidence at most 1% of new negatives are flagged
     """
     rows = binary_rows(y_true, scores, sample_weight, pos_label)
+    if cost is not None and RowCosts.are_given(cost):
+        only_target({"budget": budget, "fpr": fpr, "precision": precision, "cost": cost}, "")
+        if sample_weight is not None:
+            raise ValueError("costs of single rows take no sample_weight: multiply the costs by it")
+        return _cut_by_row_costs(
+            RowCosts.of(cost, rows.positive), rows.positive, rows.scores, population=population,
+            confidence=confidence, n_resamples=n_resamples, random_state=random_state,
+        )  # fmt: skip
     return cut_counts(
         OutOfFoldCounts.of(rows.positive, rows.scores, rows.weight),
         {"budget": budget, "fpr": fpr, "precision": precision, "cost": cost},
@@ -197,24 +212,30 @@ def cut_counts(
     error = 1.0 - _check_inside(confidence, "confidence")
     size = counts.total if population is None else _check_amount(population, "population")
     steps, guarantee, bounds = RULES[rule](counts, targets[rule], error, size)
+    reached = bounds.pop("reached", steps > 0 or rule == "cost")
     figures = _figures(counts, steps, size, confidence) | bounds
     if rule == "cost":
         costs = Costs.of(targets[rule])
         found = optimism(counts, costs, n_resamples=n_resamples, random_state=random_state)
         figures |= _corrected(figures, found)
         figures |= _expected_cost(counts, steps, size, costs, found, error)
-    wrong = 0.0 if math.isnan(figures["precision"]) else 1.0 - figures["precision"]
+    target = asdict(costs) if rule == "cost" else float(targets[rule])
+    known = {"rule": rule, "target": target, "reached": bool(reached), "guarantee": guarantee}
+    return _make_cut(counts, steps, size, confidence, figures | known)
+
+
+def _make_cut(
+    counts: OutOfFoldCounts, steps: int, size: float, confidence: float, figures: dict[str, Any]
+) -> Cut:
+    """Return the cut after some steps, with what its precision says about false alarms."""
+    n_flagged, precision = figures["n_flagged"], figures["precision"]
     return Cut(
-        rule=rule,
-        target=asdict(costs) if rule == "cost" else float(targets[rule]),
         confidence=float(confidence),
-        reached=steps > 0 or rule == "cost",
         threshold=counts.threshold(steps),
         population=size,
-        guarantee=guarantee,
-        false_alarms=figures["n_flagged"] * wrong,
-        false_alarms_low=figures["n_flagged"] * (1.0 - figures["precision_high"]),
-        false_alarms_high=figures["n_flagged"] * (1.0 - figures["precision_low"]),
+        false_alarms=0.0 if math.isnan(precision) else n_flagged * (1.0 - precision),
+        false_alarms_low=n_flagged * (1.0 - figures["precision_high"]),
+        false_alarms_high=n_flagged * (1.0 - figures["precision_low"]),
         **figures,
     )
 
@@ -285,7 +306,8 @@ def _expected_cost(
 # -- rules ----------------------------------------------------------------------------------------
 
 
-# A rule decides how many steps to flag, what that promises, and bounds from its own mathematics.
+# A rule decides how many steps to flag, what that promises, and bounds from its own mathematics; `reached`
+# among them says that a list is offered although the target was not met.
 Choice = tuple[int, str, dict[str, float]]
 
 
@@ -317,8 +339,12 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
     n = counts.effective_negatives
     share = counts.by_steps_flagged("negatives") / counts.total_negatives
     allowed = np.flatnonzero(probability_at_most(share * n, n, rate) <= error)
+    limit = error * (1 + 1e-9)  # rounding
+    within = bisect_right(allowed, limit, key=lambda k: list_risk(float(share[k]) * n, n, rate))
+    allowed = allowed[:within]
     if not len(allowed):
-        needed = math.ceil(math.log(error) / math.log1p(-rate))
+        tries = (math.ceil(wrong / rate - 1e-9) for wrong in range(1, 1000))
+        needed = next(size for size in tries if list_risk(0, size, rate) <= limit)
         text = (
             f"nothing is flagged: {n:g} negatives are too few to promise a false positive rate of "
             f"{_percent(rate)} with {_percent(1 - error)} confidence; {needed} are needed"
@@ -337,6 +363,32 @@ def _cut_by_fpr(counts: OutOfFoldCounts, fpr: Any, error: float, size: float) ->
     return steps, text, {"false_positive_rate_high": min(bound, rate)}
 
 
+def list_risk(m: float, n: float, rate: float) -> float:
+    """Return how likely more than `rate` of n new negatives lie above the (m + 1)-th highest of n known ones.
+
+    Not more than k do if m + 1 of the m + 1 + k highest of all 2n are known ones. These are n of 2n in random
+    order, so their number there is hypergeometric.
+
+    Examples
+    --------
+    >>> round(list_risk(0, 100, 0.04), 4)  # all of the five highest are new
+    0.0297
+    """
+    m, n = math.ceil(m - 1e-9), math.floor(n + 1e-9)
+    k = math.floor(rate * n + 1e-9)
+    if k >= n:
+        return 0.0
+    drawn = m + 1 + k
+    far = max(0, drawn - n, m - 50 - 20 * math.isqrt(drawn))  # what lies below is next to nothing
+    known = np.arange(far, min(m, n) + 1)
+    log_terms = _log_choose(n, known) + _log_choose(n, drawn - known) - _log_choose(2 * n, drawn)
+    return float(np.exp(log_terms).sum())
+
+
+def _log_choose(n: int, k: Any) -> Any:
+    return -betaln(n - k + 1, k + 1) - math.log(n + 1)
+
+
 def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, size: float) -> Choice:
     """Take the longest list whose precision is high enough with confidence, over all lists tried."""
     share = _check_inside(precision, "precision")
@@ -345,13 +397,7 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
     tried = tried_lists(lengths, share, error)
     passed, allowed = fallback_tests(hits[tried], lengths[tried], share, error)
     if not passed.any():
-        nearest = int(np.argmax(lower_share(hits, lengths, error)))
-        text = (
-            f"nothing is flagged: no list reaches a precision of {_percent(share)} with "
-            f"{_percent(1 - error)} confidence; the first {counts.flagged[nearest]:g} of "
-            f"{counts.total:g} rows come nearest, with {_percent(hits[nearest] / lengths[nearest])} right"
-        )
-        return 0, text, {}
+        return _best_effort(counts, hits, lengths, share, error)
     last = int(np.flatnonzero(passed)[-1])
     step = int(tried[last])
     bound = float(lower_share(hits[step], lengths[step], allowed[last]))
@@ -360,6 +406,34 @@ def _cut_by_precision(counts: OutOfFoldCounts, precision: Any, error: float, siz
         "new ones are positives"
     )
     return step + 1, text, {"precision_low": max(bound, share)}
+
+
+def _best_effort(
+    counts: OutOfFoldCounts, hits: np.ndarray, lengths: np.ndarray, share: float, error: float
+) -> Choice:
+    """Take the longest list that was precise enough, or the most precise one, without a promise.
+
+    Its range holds for whichever of the lists of fixed lengths had been taken: each has its part of the
+    error (Bonferroni).
+    """
+    tried = tried_lists(lengths, 0.5, error)  # of 5 rows or more, and lengths a tenth apart
+    if not len(tried):
+        text = f"nothing is flagged: {counts.total:g} rows are too few to say what a list is worth"
+        return 0, text, {"reached": False}
+    precise = np.flatnonzero(hits[tried] >= share * lengths[tried])
+    best = int(np.argmax(lower_share(hits[tried], lengths[tried], error / len(tried))))
+    step = int(tried[precise[-1] if len(precise) else best])
+    part = error / (2 * len(tried))
+    low, high = (
+        float(bound(hits[step], lengths[step], part)) for bound in (lower_share, upper_share)
+    )
+    text = (
+        f"no promise: no list reaches a precision of {_percent(share)} with {_percent(1 - error)} "
+        f"confidence. The best effort: of the first {counts.flagged[step]:g} of {counts.total:g} rows "
+        f"{_percent(hits[step] / lengths[step])} were right, which on new rows may be "
+        f"{_percent(low)} to {_percent(high)}"
+    )
+    return step + 1, text, {"precision_low": low, "precision_high": high, "reached": False}
 
 
 def tried_lists(lengths: np.ndarray, share: float, error: float) -> np.ndarray:
@@ -520,6 +594,101 @@ def optimism(
     known = {name: values[~np.isnan(values)] for name, values in found.items()}
     means = {name: float(v.mean()) if len(v) else 0.0 for name, v in known.items()}
     return {**means, "apparent_costs": apparent}
+
+
+# -- costs of single rows --------------------------------------------------------------------------
+
+MOST_ROW_RESAMPLES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    """What flagging each row changes: a false alarm costs, a hit saves the miss and gains."""
+
+    change: np.ndarray  # of the cost, when the row is flagged
+    unflagged: float  # cost when nothing is flagged
+
+    @staticmethod
+    def are_given(cost: Any) -> bool:
+        """Return whether any of the costs is an array."""
+        parts = cost.values() if isinstance(cost, Mapping) else cost
+        try:
+            return any(np.ndim(part) == 1 for part in parts)
+        except TypeError:
+            return False
+
+    @classmethod
+    def of(cls, cost: Any, positive: np.ndarray) -> RowCosts:
+        """Check costs of single rows, or of all of them."""
+        names = ["false_alarm", "miss", "gain"]
+        given = dict(cost) if isinstance(cost, Mapping) else dict(zip(names, cost, strict=False))
+        if not set(names[:2]) <= set(given) <= set(names):
+            raise ValueError(
+                f"cost needs false_alarm and miss, and may have gain; got {sorted(given)}"
+            )
+        columns = {}
+        for name, part in given.items():
+            cells = (
+                np.broadcast_to(np.asarray(part, dtype=np.float64), positive.shape)
+                if (np.ndim(part) == 0 or len(part) == len(positive))
+                else np.empty(0)
+            )
+            if len(cells) != len(positive) or not (np.isfinite(cells) & (cells >= 0)).all():
+                raise ValueError(
+                    f"{name} must be a number of at least 0 for each of the {len(positive)} rows"
+                )
+            columns[name] = cells
+        saved = columns["miss"] + columns.get("gain", 0.0)
+        change = np.where(positive, -saved, columns["false_alarm"])
+        return cls(change, float(columns["miss"][positive].sum()))
+
+
+def _cut_by_row_costs(
+    costs: RowCosts,
+    positive: np.ndarray,
+    scores: np.ndarray,
+    *,
+    population: float | None,
+    confidence: float,
+    n_resamples: int,
+    random_state: Any,
+) -> Cut:
+    """Take the cheapest list where every row has costs of its own; correct its figures for the search.
+
+    Each resample of the rows chooses its own cheapest list; by how much that looks cheaper there than on the
+    rows themselves is the optimism, as in `optimism`.
+    """
+    error = 1.0 - _check_inside(confidence, "confidence")
+    counts = OutOfFoldCounts.of(positive, scores)
+    size = counts.total if population is None else _check_amount(population, "population")
+    steps_of_rows = np.searchsorted(-counts.tops, -np.asarray(scores, dtype=np.float64))
+    random = check_random_state(random_state)
+
+    def totals(weight: np.ndarray) -> np.ndarray:
+        sums = np.bincount(steps_of_rows, costs.change * weight, minlength=counts.n_steps)
+        return np.concatenate([[0.0], np.cumsum(sums)])
+
+    original = totals(np.ones(len(scores)))
+    steps = int(first_minimum(original))
+    flattery, apparent = [], []
+    for _ in range(min(n_resamples, MOST_ROW_RESAMPLES)):
+        drawn = totals(random.poisson(1.0, len(scores)).astype(np.float64))
+        best = int(first_minimum(drawn))
+        flattery.append(drawn[best] - original[best])
+        apparent.append(drawn[steps] - original[steps])
+    scale, expected = (
+        size / counts.total,
+        costs.unflagged + original[steps] - float(np.mean(flattery)),
+    )
+    low, high = np.quantile(apparent, [error / 2, 1 - error / 2])
+    figures = _figures(counts, steps, size, confidence)
+    known: dict[str, Any] = {"rule": "cost", "target": None, "reached": True}
+    known["guarantee"] = (
+        "no promise: the cheapest cut on the rows given; its cost is corrected for the search"
+    )
+    ends = {"": 0.0, "_low": float(low), "_high": float(high)}
+    known |= {f"expected_cost{end}": (expected + shift) * scale for end, shift in ends.items()}
+    return _make_cut(counts, steps, size, confidence, figures | known)
 
 
 # -- checks ---------------------------------------------------------------------------------------

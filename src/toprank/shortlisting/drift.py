@@ -82,9 +82,10 @@ def drift(model_or_summary: Any, X: Any, *, scores: Any = None) -> Drift:
 
     Notes
     -----
-    The summary knows the scores of the training rows themselves, which flatter a model that has learnt
-    them by heart: the scores of new rows differ from them without any drift (an index of 0.3 in a forest of 15
-    trees on 300 rows). A shift of the scores is therefore reported above 0.5 only.
+    Of a calibrated model that tells most rows apart the summary knows the held-out scores of the training
+    rows. Of another it knows the scores of the rows themselves, which flatter a model that has learnt them by
+    heart: the scores of new rows differ from them without any drift (an index of 0.3 in a forest of 15 trees on
+    300 rows). A shift of the scores is therefore reported above 0.5 only.
 
     Examples
     --------

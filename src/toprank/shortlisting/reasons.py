@@ -14,13 +14,23 @@ from toprank.columns import as_frame, is_table
 from toprank.folds import make_indexable, scores_of, take_rows
 from toprank.formatting import to_python
 
-__all__ = ["column_names", "contributions", "get_column", "global_importance", "reasons"]
+__all__ = [
+    "column_names",
+    "contributions",
+    "effects",
+    "get_column",
+    "global_importance",
+    "importance_of",
+    "reasons",
+]
 
 BASE = "(base)"
 MAX_TEXT = 60  # characters of a value that are shown
 # Beyond so many columns occlusion looks at all of them on a few rows, and on all rows at the best of them.
 SCREEN_ABOVE, SCREEN_ROWS, SCREEN_KEEPS = 200, 16, 100
 CHUNK_ROWS = 20_000  # scored in one call
+RARE_SHARE = 0.005  # of the training rows, below which a text is hardly known
+MOSTLY_CONSTANT = 0.5  # share of one value from which others are exceptions
 
 
 def reasons(
@@ -54,7 +64,8 @@ def reasons(
     texts : list of list of str
         For each row its reasons, the weightiest first. Boosted rules give the rules that fired,
         `TreeRank` the splits on the way to the leaf, all other models columns
-        (see `contributions` for how their share is found).
+        (see `contributions` for how their share is found). A `CalibratedRanker` says what each
+        column does to the chance of a positive: the probability without its contribution, and with it.
 
     Examples
     --------
@@ -81,19 +92,13 @@ def reasons(
         return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     table = contributions(model, X, summary=summary, background=background, scores=scores)
-    return _column_reasons(table, X, n, raising_only, summary)
+    chance = getattr(model, "calibration_", None)
+    if chance is not None:
+        scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
+    return _column_reasons(table, X, n, raising_only, summary, chance, scores)
 
 
-def global_importance(
-    model: Any,
-    X: Any,
-    *,
-    most_rows: int = 1000,
-    summary: dict[str, Any] | None = None,
-    background: Any = None,
-    scores: Any = None,
-    random_state: Any = 0,
-) -> pd.DataFrame:
+def global_importance(model: Any, X: Any, **options: Any) -> pd.DataFrame:
     """Rank the columns by how much they move the scores.
 
     Parameters
@@ -101,11 +106,8 @@ def global_importance(
     model : fitted estimator
     X : array, sparse matrix or table
         Rows to look at, such as the test rows.
-    most_rows : int, default=1000
-        Rows sampled from `X` when it has more.
-    summary, background, scores : optional
-        As for `contributions`.
-    random_state : int, RandomState or None, default=0
+    **options
+        As for `effects`.
 
     Returns
     -------
@@ -123,18 +125,80 @@ def global_importance(
     >>> global_importance(LogisticRanker().fit(X, y), X)["feature"][0]
     'x1'
     """
+    table = _some_contributions(model, X, **options)[1]
+    return _importance(table.sub(table.mean()).abs().mean())
+
+
+def effects(model: Any, X: Any, **options: Any) -> pd.DataFrame:
+    """Show in which direction the values of each column move the scores.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array or table
+        Rows to look at, such as the test rows.
+    **options
+        `most_rows` (1000 by default) are sampled from `X` when it has more, by `random_state`; `summary`,
+        `background` and `scores` as for `contributions`.
+
+    Returns
+    -------
+    table : DataFrame
+        A line for each row and column: `feature`, `adds` (to the score of the row) and `level`, the
+        share of the rows with a lower value; NaN for categories and missing cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import LogisticRanker
+    >>> from toprank.shortlisting import effects
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> table = effects(LogisticRanker().fit(X, (X[:, 1] > 1).astype(int)), X)
+    >>> high = table[(table["feature"] == "x1") & (table["level"] > 0.9)]
+    >>> bool((high["adds"] > 0).all())
+    True
+    """
+    X, table = _some_contributions(model, X, **options)
+    places = {name: j for j, name in enumerate(column_names(X))}
+    levels = np.full(table.shape, np.nan)
+    for j, name in enumerate(map(str, table.columns)):
+        column = get_column(X, places[name]) if name in places else pd.Series(dtype=object)
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            levels[:, j] = (column.rank() - 1) / max(1, int(column.notna().sum()) - 1)
+    features = np.repeat([str(name) for name in table.columns], len(table))
+    adds = table.to_numpy(dtype=np.float64)
+    return pd.DataFrame({"feature": features, "adds": adds.ravel("F"), "level": levels.ravel("F")})
+
+
+def importance_of(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return what `global_importance` does, from what `effects` gave."""
+    adds = effects["adds"] - effects.groupby("feature")["adds"].transform("mean")
+    return _importance(adds.abs().groupby(effects["feature"], sort=False).mean())
+
+
+def _importance(moved: pd.Series) -> pd.DataFrame:
+    found = pd.DataFrame({"feature": moved.index.map(str), "importance": moved.to_numpy()})
+    found["share"] = found["importance"] / (found["importance"].sum() or 1.0)
+    return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+
+
+def _some_contributions(
+    model: Any,
+    X: Any,
+    *,
+    most_rows: int = 1000,
+    random_state: Any = 0,
+    scores: Any = None,
+    **known: Any,
+) -> tuple[Any, pd.DataFrame]:
+    """Return a sample of the rows, and what each column adds to their scores."""
     check_is_fitted(model)
     X = make_indexable(X)
     if X.shape[0] > most_rows:
         random = check_random_state(random_state)
         sample = np.sort(random.choice(X.shape[0], most_rows, replace=False))
         X, scores = take_rows(X, sample), None if scores is None else np.asarray(scores)[sample]
-    table = contributions(model, X, summary=summary, background=background, scores=scores)
-    values = table.to_numpy()
-    importance = np.abs(values - values.mean(axis=0)).mean(axis=0)
-    found = pd.DataFrame({"feature": table.columns.map(str), "importance": importance})
-    found["share"] = importance / (importance.sum() or 1.0)
-    return found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+    return X, contributions(model, X, scores=scores, **known)
 
 
 def contributions(
@@ -194,6 +258,8 @@ def contributions(
         return _occlusion(inner, X, usual, scores)
     centre = np.array([0.0 if v is None or v != v else float(v) for v in usual])
     matrix = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    if hasattr(inner, "limits_"):  # the score is of cells cut off there
+        matrix, centre = np.clip(matrix, *inner.limits_), np.clip(centre, *inner.limits_)
     return pd.DataFrame((matrix - centre) * inner.coef_, columns=column_names(X))
 
 
@@ -394,18 +460,27 @@ def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
 
 
 def _column_reasons(
-    table: pd.DataFrame, X: Any, n: int, raising_only: bool, summary: dict[str, Any] | None
+    table: pd.DataFrame,
+    X: Any,
+    n: int,
+    raising_only: bool,
+    summary: dict[str, Any] | None,
+    chance: Any = None,
+    scores: Any = None,
 ) -> list[list[str]]:
-    """Return the columns that add most, with their values."""
+    """Return the columns that add most, with their values; in chances where scores have probabilities."""
     known = {column["name"]: column for column in (summary or {}).get("columns", [])}
     texts: list[list[str]] = []
     for row, added in enumerate(table.to_numpy()):
         texts.append([])
-        for j in _largest(added, n, raising_only):
+        for j in _rare_last(_largest(added, n, raising_only), table, X, row, known):
             name = str(table.columns[j])
             value = X.iat[row, j] if isinstance(X, pd.DataFrame) else X[row, j]
             described = _describe(name, value, known.get(name))
-            texts[-1].append(f"{described} {_moves(float(added[j]))}")
+            moves = _moves(float(added[j]))
+            if chance is not None:
+                moves = _moves_chance(float(added[j]), float(scores[row]), chance) or moves
+            texts[-1].append(f"{described} {moves}")
     return texts
 
 
@@ -416,8 +491,34 @@ def _largest(values: np.ndarray, n: int, raising_only: bool) -> np.ndarray:
     return order[size[order] > 1e-12 * max(1.0, float(np.abs(values).max(initial=0.0)))]
 
 
+def _rare_last(
+    chosen: np.ndarray, table: pd.DataFrame, X: Any, row: int, known: dict[str, dict[str, Any]]
+) -> list[int]:
+    """Put texts that training hardly knew, as those of merchants, behind all other reasons.
+
+    What a model has learnt of a handful of rows is mostly noise.
+    """
+
+    def is_rare(j: int) -> bool:
+        column = known.get(str(table.columns[j]))
+        if column is None or column["kind"] != "category" or not isinstance(X, pd.DataFrame):
+            return False
+        value: Any = X.iat[row, j]
+        return column["shares"].get(str(value), 0.0) < RARE_SHARE and not pd.isna(value)
+
+    return sorted(chosen.tolist(), key=is_rare)
+
+
 def _moves(added: float) -> str:
     return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.3g}"
+
+
+def _moves_chance(added: float, score: float, chance: Any) -> str:
+    """Say from where to where a contribution moves the probability; nothing if it stays the same."""
+    before, after = (_percent(float(p)) for p in chance(np.array([score - added, score])))
+    if before == after:
+        return ""
+    return f"{'raises' if added > 0 else 'lowers'} the chance from {before} to {after}"
 
 
 def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:
@@ -451,6 +552,12 @@ def _place(value: Any, column: dict[str, Any]) -> str:
     if not len(quantiles) or quantiles[0] == quantiles[-1] == value:
         return ""
     lower, higher = int(np.sum(quantiles < value)), int(np.sum(quantiles > value))
+    distinct, counts = np.unique(quantiles, return_counts=True)
+    plain = len(distinct) <= 2 or counts.max() >= MOSTLY_CONSTANT * len(quantiles)
+    if plain and lower < len(quantiles) > higher:
+        # "high" and "low" say little of two values, or of one beside exceptions
+        share = (len(quantiles) - lower - higher) / len(quantiles)
+        return f"as in {_percent(share)} of training rows" if share else "rare in training"
     for beyond, end, names in (
         (lower, quantiles[-1], ("high", "above", "highest")),
         (higher, quantiles[0], ("low", "below", "lowest")),

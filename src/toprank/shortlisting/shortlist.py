@@ -12,10 +12,12 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.folds import make_indexable, scores_of, take_rows
-from toprank.shortlisting.calibration import CalibratedRanker
+from toprank.ranking import descending_order
+from toprank.shortlisting.calibration import CalibratedRanker, ProbabilityMap
+from toprank.shortlisting.counts import OutOfFoldCounts
 from toprank.shortlisting.cut import Cut, only_target
 from toprank.shortlisting.reasons import reasons
-from toprank.validation import check_lengths, check_scores
+from toprank.validation import check_choice, check_lengths, check_scores
 
 __all__ = ["shortlist"]
 
@@ -34,6 +36,7 @@ def shortlist(
     per: Any = None,
     ids: Any = None,
     value: Any = None,
+    rank_by: str = "score",
     n_reasons: int = 3,
     confidence: float = 0.95,
     summary: dict[str, Any] | None = None,
@@ -52,19 +55,24 @@ def shortlist(
     budget : int, optional
         Rows to list (in each group of `per`). Exactly so many are listed: of rows with equal
         scores at the end of the list those that come first in `X` are taken, and
-        ``attrs["ties_left_out"]`` says how many with the same score are not on it.
+        ``attrs["ties_left_out"]`` says how many with the same score are not on it. Where there are
+        fewer rows than the budget, all are listed, and ``attrs["short_groups"]`` counts such groups.
     fpr, precision, cost : optional
         As in `choose_cut`: all rows above the threshold are listed, ties together. When no cut
-        can be promised to meet the target, the list is empty and a warning says why.
+        can be promised to meet the target, a warning says why; the list is then empty, or for
+        `precision` the best there is.
     cut : Cut or float, optional
         A cut chosen before, or a threshold: rows with a higher score are listed.
     per : array of shape (n_rows,) or str, optional
         Groups such as days: each has a list of its own, with ranks of its own and, if given, the
-        budget (all rows of a group that has fewer). A str names a column of `X`.
+        budget. A str names a column of `X`.
     ids : array of shape (n_rows,) or str, optional
         What rows are called.
     value : array of shape (n_rows,) or str, optional
         Money at stake, shown beside each row.
+    rank_by : {"score", "value"}, default="score"
+        "value" ranks by the money that a check is expected to save: the probability of a positive
+        times `value`. It needs both, and a `budget`.
     n_reasons : int, default=3
         Most reasons for each row; 0 for none.
     confidence : float, default=0.95
@@ -79,9 +87,10 @@ def shortlist(
     table : DataFrame
         Columns `rank` (from 1, in each group), `id`, `per` (if given) and `score`; `probability` where
         the model gives one, with `probability_low` and `probability_high` from a `CalibratedRanker`;
-        `value` (if given); `reasons` (one text, "; " in between). By group, then rank; the index
-        is the position of the row in `X`. ``attrs`` holds the `cut` as a dict (None for a budget)
-        and `ties_left_out`.
+        `value` (if given); `expected_value` (with ``rank_by="value"``); `reasons` (one text, "; " in
+        between). By group, then rank; the index
+        is the position of the row in `X`. ``attrs`` holds the `cut` as a dict (None for a budget),
+        `ties_left_out` and `short_groups`.
 
     Examples
     --------
@@ -105,10 +114,14 @@ def shortlist(
     }
     scores = check_scores(scores_of(model, X) if scores is None else scores).astype(np.float64)
     check_lengths(X=range(n_rows), scores=scores)
-    ranked = _rank_in_groups(scores, columns.get("per"))
-    chosen_cut, ties = None, 0
+    expected = None
+    if check_choice(rank_by, "rank_by", ("score", "value")) == "value":
+        expected = _expected_value(model, scores, columns.get("value"), budget)
+    ranked = _rank_in_groups(scores if expected is None else expected, columns.get("per"))
+    chosen_cut, ties, short = None, 0, 0
     if budget is not None:
-        kept = ranked["rank"] <= _check_budget(budget, ranked["rank"], per is not None)
+        kept = ranked["rank"] <= _check_budget(budget)
+        short = int((ranked.groupby("group").size() < budget).sum())
         last = ranked["score"].where(ranked["rank"] == budget).groupby(ranked["group"])
         ties = int(np.sum(~kept & (ranked["score"] == last.transform("max"))))
     else:
@@ -123,11 +136,68 @@ def shortlist(
     _add_probability(table, model, X, confidence)
     if "value" in listed:
         table["value"] = listed["value"]
+    if expected is not None:
+        table["expected_value"] = expected[rows]
     if n_reasons > 0:
         table["reasons"] = _join_reasons(model, X, table, n_reasons, summary)
     table.attrs["cut"] = chosen_cut.as_dict() if isinstance(chosen_cut, Cut) else None
     table.attrs["ties_left_out"] = ties
+    table.attrs["short_groups"] = short
     return table
+
+
+def alerts_of_scores(
+    model: Any,
+    X: Any,
+    y: Any,
+    scores: np.ndarray,
+    length: int,
+    *,
+    ids: Any = None,
+    value: Any = None,
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """List the highest of held-out rows, with probabilities learnt from their labels and reasons of a model.
+
+    For comparisons: `scores` are those of models that have not seen the rows, on one scale, while `model`
+    has learnt from all of them and only explains.
+
+    Returns
+    -------
+    table : DataFrame
+        As `shortlist` gives it.
+    probability : ndarray of shape (n_rows,)
+    """
+    counts = OutOfFoldCounts.of(np.asarray(y) > 0, scores)
+    probability = ProbabilityMap.learn(counts)(scores)
+    order = descending_order(scores)[:length]
+    columns = {"id": ids, "score": scores, "probability": probability, "value": value}
+    table = pd.DataFrame(
+        {name: np.asarray(column)[order] for name, column in columns.items() if column is not None},
+        index=pd.Index(order, name="row"),
+    )
+    table.insert(0, "rank", np.arange(1, len(order) + 1))
+    X = make_indexable(X)
+    step = max(1, X.shape[0] // BACKGROUND_ROWS)
+    background = take_rows(X, np.arange(0, X.shape[0], step))
+    texts = reasons(model, take_rows(X, order), raising_only=True, background=background)
+    table["reasons"] = ["; ".join(parts) for parts in texts]
+    return table, probability
+
+
+def _expected_value(model: Any, scores: np.ndarray, value: Any, budget: Any) -> np.ndarray:
+    """Return the probability of a positive times the money at stake."""
+    if value is None or budget is None:
+        raise ValueError(
+            "rank_by='value' needs value, the money at stake in each row, and a budget"
+        )
+    if not hasattr(model, "calibration_"):
+        raise ValueError(
+            "rank_by='value' needs probabilities: fit the ranker in a CalibratedRanker"
+        )
+    amounts = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(amounts).all():
+        raise ValueError("value must be a finite number in every row")
+    return model.calibration_(scores) * amounts
 
 
 def _rank_in_groups(scores: np.ndarray, groups: pd.Series | None) -> pd.DataFrame:
@@ -155,16 +225,10 @@ def _check_column(X: Any, column: Any, n_rows: int, name: str) -> pd.Series:
     return values.reset_index(drop=True)
 
 
-def _check_budget(budget: Any, ranks: pd.Series, grouped: bool) -> int:
+def _check_budget(budget: Any) -> int:
     whole = isinstance(budget, Integral) or (isinstance(budget, float) and budget.is_integer())
     if not whole or isinstance(budget, bool) or budget < 1:
         raise ValueError(f"budget must be a whole number of rows of at least 1, got {budget!r}")
-    most = int(ranks.max()) if len(ranks) else 0
-    if budget > most:
-        where = "the largest group has" if grouped else "there are"
-        raise ValueError(
-            f"the budget of {int(budget)} is larger than the data: {where} only {most} rows"
-        )
     return int(budget)
 
 
@@ -185,7 +249,8 @@ def _find_cut(model: Any, asked: Mapping[str, Any], confidence: float) -> Cut | 
             )
         cut = model.cut(**target, confidence=confidence)
     if not cut.reached:
-        warnings.warn(f"the shortlist is empty; {cut.guarantee}", stacklevel=3)
+        empty = "" if np.isfinite(cut.threshold) else "the shortlist is empty; "
+        warnings.warn(f"{empty}{cut.guarantee}", stacklevel=3)
     return cut
 
 

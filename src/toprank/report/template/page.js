@@ -131,6 +131,53 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   });
 
+  // -- sortable tables -----------------------------------------------------------------------------
+  // A figure is read from the start of its cell: intervals and words behind it do not count.
+  function sortKey(text) {
+    const number = Number.parseFloat(text.replace(/[,\s\u2026]/g, "").replace(/^[^\d.+-]+(?=[\d.])/, ""));
+    return /^\s*[+-]?[^\p{L}\s]{0,2}[\d.]/u.test(text) && Number.isFinite(number) ? number : null;
+  }
+
+  function compareTexts(first, second) {
+    const a = sortKey(first), b = sortKey(second);
+    if (a !== null && b !== null) return a - b;
+    if (a === null && b === null) return first.localeCompare(second);
+    return a === null ? 1 : -1;
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    if (table.classList.contains("stacked")) {  // on a narrow screen each cell stands behind its title
+      const titles = heads.map((head) => head.childNodes[0].textContent);
+      for (const line of table.tBodies[0].rows) {
+        [...line.cells].forEach((cell, column) => { cell.dataset.label = titles[column]; });
+      }
+    }
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const falling = head.getAttribute("aria-sort") !== "descending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", falling ? "descending" : "ascending");
+        const sign = falling ? -1 : 1;
+        if (table.id === "alert-table") {
+          const text = (place) => [alerts.rows[place][column]].flat().join(" ");
+          matching.sort((a, b) => sign * compareTexts(text(a), text(b)) || a - b);
+          list();
+          return;
+        }
+        const lines = [...table.tBodies[0].rows];
+        const texts = new Map(lines.map((line) => [line, line.cells[column].textContent]));
+        lines.sort((a, b) => sign * compareTexts(texts.get(a), texts.get(b)));
+        table.tBodies[0].append(...lines);
+      });
+    });
+  }
+
   // -- plots -------------------------------------------------------------------------------------
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -138,6 +185,7 @@
   function colours() {
     const style = getComputedStyle(root);
     const names = ["ink", "soft", "muted", "grid", "surface", "line", "band-1", "band-2"];
+    for (let shade = 1; shade <= 5; shade += 1) names.push("shade-" + shade);
     for (let series = 1; series <= 6; series += 1) names.push("series-" + series);
     return Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
   }

@@ -1,4 +1,4 @@
-"""Comparisons inside a report: models on the same rows, and the model on earlier and later rows."""
+"""Details of a report: models compared, quality over time, reliability, segments, drift."""
 
 from __future__ import annotations
 
@@ -7,32 +7,49 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from toprank import metrics
+from toprank.formatting import to_jsonable
 from toprank.metrics import METRICS
 from toprank.metrics.bootstrap import affordable_resamples
+from toprank.metrics.daily import daily_hits
 from toprank.metrics.intervals import (
     Resampling,
     bootstrap_interval,
     delong,
     has_delong,
     holm,
+    holm_levels,
+    interval_verdict,
     normal_interval,
     normal_p_value,
     percentiles,
     verdict,
 )
 from toprank.report.inputs import ReportRows, count_rows
+from toprank.shortlisting.counts import share_interval
+from toprank.shortlisting.reasons import importance_of
+from toprank.validation import check_lengths
 
-__all__ = ["PARAMETERS", "compare_on_rows", "from_comparison", "quality_over_time", "time_blocks"]
+__all__ = [
+    "PARAMETERS", "compare_on_rows", "daily_lists", "drift_table", "effect_points", "from_comparison",
+    "quality_over_time", "reliability", "score_distribution", "segment_tables", "time_blocks",
+]  # fmt: skip
 
 COMPARED = ("average_precision", "precision_at_k", "pos_at_top", "partial_auc", "roc_auc")
-PARAMETERS: dict[str, dict[str, Any]] = {"partial_auc": {"fpr": (0.0, 0.05)}}
+PARAMETERS: dict[str, dict[str, Any]] = {"partial_auc": {"fpr": (0.0, 0.1)}}
 PAIRED_DRAWS = 2e8  # rows drawn to compare one model, beyond 200 resamples
 MOST_BLOCKS = 12
 POSITIVES_PER_BLOCK = 10  # on average; a block with fewer says little
 BLOCK_RESAMPLES = 400
 BLOCK_METRICS = ("average_precision", "roc_auc")
+RELIABILITY_BINS = 10
+SCORE_BINS = 40
+MOST_SEGMENTS = 20
+MOST_EFFECTS, MOST_POINTS = 12, 250
+MOST_DRIFTED = 15
+LONGEST_NAME = 60
 SPLITS = {
     "stratified": "repeated stratified cross-validation",
     "grouped": "grouped cross-validation (no group on both sides)",
@@ -71,7 +88,7 @@ def compare_on_rows(rows: ReportRows, resampling: Resampling) -> dict[str, Any]:
         "anchor": rows.model,
         "yardstick": None,
         "recommended": None,
-        "settings": {"precision_at_k": "k = positives", "partial_auc": "FPR 0 to 0.05"},
+        "settings": {"precision_at_k": "k = positives", "partial_auc": "FPR 0 to 0.1"},
         "note": "All models rank the same rows; differences are paired over the same resamples.",
         "notes": [],
         "table": table,
@@ -89,31 +106,22 @@ def _differences(
     found: list[dict[str, Any]] = []
     others = [name for name in values if name != reference]
     for position, metric in enumerate(COMPARED):
-        estimates = [
-            bootstrap_interval(
-                values[name][position] - values[reference][position],
-                draws[name][position] - draws[reference][position],
-                level,
-            )
-            for name in others
-        ]
-        adjusted = holm([p_value for *_, p_value in estimates]).tolist()
-        for name, (difference, low, high, _), p_value in zip(
-            others, estimates, adjusted, strict=True
-        ):
-            found.append(
-                {
-                    "metric": metric,
-                    "model": name,
-                    "against": reference,
-                    "reference": "this",
-                    "difference": difference,
-                    "low": low,
-                    "high": high,
-                    "p_value": p_value,
-                    "verdict": verdict(difference, p_value, level),
-                }
-            )
+        gaps = [
+            (values[n][position] - values[reference][position], draws[n][position] - draws[reference][position])
+            for n in others
+        ]  # fmt: skip
+        p_values = [bootstrap_interval(gap, drawn, level)[3] for gap, drawn in gaps]
+        adjusted, levels = holm(p_values).tolist(), holm_levels(p_values, level).tolist()
+        for name, (gap, drawn), p_value, own in zip(others, gaps, adjusted, levels, strict=True):
+            low, high = percentiles(drawn, own)
+            known: dict[str, Any] = {
+                "metric": metric,
+                "model": name,
+                "against": reference,
+                "reference": "this",
+            }
+            known |= {"difference": gap, "low": low, "high": high, "p_value": p_value}
+            found.append(known | {"verdict": interval_verdict(low, high)})
     return found
 
 
@@ -147,7 +155,7 @@ def from_comparison(comparison: Mapping[str, Any]) -> dict[str, Any]:
         for row in comparison["differences"][metric]
     ]
     parameters = comparison.get("parameters", {})
-    k, (low, high) = parameters.get("k"), parameters.get("fpr") or (0.0, 0.05)
+    k, (low, high) = parameters.get("k"), parameters.get("fpr") or (0.0, 0.1)
     return {
         "source": "splits",
         "anchor": table[0]["model"],
@@ -272,3 +280,157 @@ def _shown(moment: Any) -> str:
         text = np.datetime_as_string(moment, unit="m").replace("T", " ")
         return text.removesuffix(" 00:00")
     return f"{float(moment):,.6g}"
+
+
+# -- probabilities, scores, parts of the rows ------------------------------------------------------
+
+
+def reliability(rows: ReportRows, probability: np.ndarray, level: float) -> list[dict[str, Any]]:
+    """Compare predicted with observed shares of positives in ten bins of equally many rows.
+
+    Most rows of a rare class have probabilities near 0: the upper half of the bins divides the tenth of the
+    rows with the highest ones.
+    """
+    check_lengths(scores=rows.positive, probability=probability)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise ValueError("probability must lie between 0 and 1.")
+    half = RELIABILITY_BINS // 2
+    places = np.r_[np.linspace(0, 0.9, half + 1), np.linspace(0.9, 1, half + 1)[1:]]
+    edges = np.unique(np.quantile(probability, places[1:-1]))
+    codes = np.searchsorted(edges, probability, side="right")
+    found = []
+    for code in np.unique(codes):
+        inside = codes == code
+        hits, total = int(rows.positive[inside].sum()), int(inside.sum())
+        low, high = share_interval(hits, total, level)
+        share = {"observed": hits / total, "low": low, "high": high}
+        found.append({"n_rows": total, "predicted": float(probability[inside].mean()), **share})
+    return found
+
+
+def score_distribution(rows: ReportRows) -> dict[str, list[float]]:
+    """Return the shares of the positives and of the negatives in equal steps of the score."""
+    scores = rows.scores[rows.model]
+    low, high = np.quantile(scores, [0.001, 0.999])
+    if not high > low:
+        low, high = float(low) - 0.5, float(low) + 0.5
+    edges = np.linspace(low, high, SCORE_BINS + 1)
+    places = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, SCORE_BINS - 1)
+    weight = np.ones(len(scores)) if rows.weight is None else rows.weight
+    shares = {}
+    for name, inside in (("positives", rows.positive), ("negatives", ~rows.positive)):
+        counts = np.bincount(places[inside], weight[inside], minlength=SCORE_BINS)
+        shares[name] = [float(f"{share:.5g}") for share in counts / counts.sum()]
+    return {"edges": [float(f"{edge:.6g}") for edge in edges], **shares}
+
+
+def segment_tables(
+    rows: ReportRows, segments: Mapping[str, np.ndarray], length: int
+) -> list[dict[str, Any]]:
+    """Return the quality within each part of the rows, the largest parts first.
+
+    `listed` and `hits` count the rows of the part among the first `length` rows of the whole list.
+    """
+    scores = rows.scores[rows.model]
+    on_list = np.zeros(len(scores), dtype=bool)
+    on_list[np.argsort(-scores, kind="stable")[:length]] = True
+    found = []
+    for name, column in segments.items():
+        check_lengths(scores=scores, **{f"segment {name!r}": column})
+        values = pd.Series(column).astype(object).where(pd.notna(column), "(missing)")
+        parts = values.value_counts().index
+        lines = []
+        for part in parts[:MOST_SEGMENTS]:
+            inside = (values == part).to_numpy()
+            lines.append(_segment(rows, inside, on_list) | {"part": _name(part)})
+        found.append({"name": _name(name), "length": length, "n_parts": len(parts), "parts": lines})
+    return found
+
+
+def _segment(rows: ReportRows, inside: np.ndarray, on_list: np.ndarray) -> dict[str, Any]:
+    """Return counts and metrics of one part; metrics only where it has both classes."""
+    positive, weight = rows.positive[inside], None if rows.weight is None else rows.weight[inside]
+    total, n_positives = count_rows(positive, weight)
+    line: dict[str, Any] = {
+        "n_rows": total,
+        "n_positives": n_positives,
+        "prevalence": n_positives / total,
+        "listed": int(on_list[inside].sum()),
+        "hits": int(positive[on_list[inside]].sum()),
+        "average_precision": None,
+        "roc_auc": None,
+    }
+    if 0 < positive.sum() < len(positive):
+        scores = rows.scores[rows.model][inside]
+        for name in ("average_precision", "roc_auc"):
+            line[name] = getattr(metrics, name)(positive, scores, sample_weight=weight)
+    return line
+
+
+def drift_table(drift: Any) -> dict[str, Any]:
+    """Return the columns that have drifted most, and the warnings."""
+    columns = sorted(drift.columns, key=lambda column: -(column["psi"] or 0.0))[:MOST_DRIFTED]
+    keys = ("name", "kind", "psi", "missing", "missing_training", "unseen", "drift")
+    return to_jsonable(
+        {
+            "n_rows": drift.n_rows,
+            "warnings": drift.warnings,
+            "scores": drift.scores,
+            "columns": [{key: column[key] for key in keys} for column in columns],
+        }
+    )
+
+
+def effect_points(effects: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return, for the features that matter most, contributions of rows with the level of their values.
+
+    `effects` has a line for each row and feature: `feature`, `adds` and `level`, the share of rows with a
+    lower value (NaN for categories and missing cells).
+    """
+    found = []
+    for feature in importance_of(effects)["feature"][:MOST_EFFECTS]:
+        part = effects[effects["feature"] == feature]
+        step = max(1, len(part) // MOST_POINTS)
+        part = part.iloc[::step]
+        level = [None if value != value else round(float(value), 3) for value in part["level"]]
+        adds = [float(f"{value:.4g}") for value in part["adds"]]
+        found.append({"feature": _name(feature), "adds": adds, "level": level})
+    return found
+
+
+def daily_lists(
+    rows: ReportRows, day: Any, group: Any, checks: int | None, length: int
+) -> dict[str, Any]:
+    """Return the precision of daily lists, with an interval over the days."""
+    days = pd.Series(np.asarray(day))
+    per_day = checks or max(1, round(length / max(1, days.nunique())))
+    table = daily_hits(rows.positive, rows.scores[rows.model], days, per_day, group)
+    share = table["hits"].to_numpy() / per_day
+    low = high = None
+    if len(share) > 1:
+        random = np.random.default_rng(0)
+        drawn = share[random.integers(len(share), size=(1000, len(share)))].mean(axis=1)
+        low, high = (float(end) for end in percentiles(drawn, 0.95))
+    return to_jsonable(
+        {
+            "k": per_day,
+            "grouped": group is not None,
+            "value": float(share.mean()),
+            "low": low,
+            "high": high,
+            "days": [
+                {
+                    "day": str(line.day),
+                    "listed": line.listed,
+                    "hits": line.hits,
+                    "positives": line.positives,
+                }
+                for line in table.itertuples()
+            ],
+        }
+    )
+
+
+def _name(value: Any) -> str:
+    """Return a value as a short text that JSON can hold."""
+    return to_jsonable(str(value))[:LONGEST_NAME]
