@@ -23,7 +23,7 @@ KERNEL_METHODS = {
     "RankSVM linear": ("RankSVM", {}),
     "RankSVM linear, hinge": ("RankSVM", {"loss": "hinge", "tol": 1e-4}),
     "RankLS linear": ("RankLS", {}),
-    "RankSVM rbf": ("RankSVM", {"kernel": "rbf", "C": 1e-4, "random_state": 0}),
+    "RankSVM rbf": ("RankSVM", {"kernel": "rbf", "random_state": 0}),
     "RankLS rbf": ("RankLS", {"kernel": "rbf", "random_state": 0}),
     "KernelLogisticRanker rbf": ("KernelLogisticRanker", {"random_state": 0}),
 }

@@ -1,6 +1,6 @@
 """Relational clauses against their bars.
 
-    python -m benchmarks relational [--quick] [--install-prolog]
+    python -m benchmarks relational [--quick] [--only training|growth|hub|speed] [--install-prolog]
 
 - Coverage of candidate clauses on 281,071 generated examples: clauses evaluated a second at least 100 times
   those of SWI-Prolog on the same clauses, with the same answers. Both on one thread, in CPU time, with the
@@ -8,7 +8,8 @@
   missing; without it that part is left out.
 - 100 weak learners on the same examples (skew 1:149) train in minutes and find the planted rule, within
   4 times the examples' arguments + 300 bytes an example + 300 MB of memory.
-- From 125,000 to 1,000,000 examples the log-log slope of the time is at most 1.25.
+- From 125,000 to 1,000,000 examples the log-log slope of the time is at most 1.25, also where a link column
+  has two values only (a hub, which joins half of all persons with one another).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.common import SIZES, in_own_process, measured, report, report_growth
-from toprank import RelationalData, RelationalPRankBoost
+from toprank import Mode, RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
 from toprank.rules.relational.clause import Body, Clause, CodedAtom, Constant, decode
@@ -196,6 +198,39 @@ def one_fit(weak: str, n_examples: int, n_rounds: int) -> dict:
     }
 
 
+def make_hub(n_persons: int) -> tuple[RelationalData, np.ndarray]:
+    """Persons with a sex, which declared modes follow in both directions, and a planted rule."""
+    rng = np.random.default_rng(0)
+    ids = np.arange(n_persons)
+    pairs = rng.integers(0, n_persons, (2 * n_persons, 2))
+    owns = rng.random(n_persons) < 0.05
+    tables = {
+        "person": pd.DataFrame({"id": ids, "sex": rng.choice(["f", "m"], n_persons)}),
+        "knows": pd.DataFrame({"a": pairs[:, 0], "b": pairs[:, 1]}),
+        "owner": pd.DataFrame({"id": ids[owns]}),
+    }
+    types = {"target": ["id"], "person": ["id", "sex"], "knows": ["id", "id"], "owner": ["id"]}
+    modes = [
+        Mode("person", ("+", "-")), Mode("person", ("-", "+")), Mode("person", ("+", "#")),
+        Mode("knows", ("+", "-")), Mode("knows", ("-", "+")), Mode("owner", ("+",)),
+    ]  # fmt: skip
+    data = RelationalData(tables, pd.DataFrame({"id": ids}), types=types, modes=modes)
+    y = np.zeros(n_persons, dtype=int)
+    y[pairs[owns[pairs[:, 1]], 0]] = 1
+    y ^= rng.random(n_persons) < 0.01
+    return data, y
+
+
+def hub_fit(n_persons: int, n_rounds: int) -> dict:
+    """A fit on persons linked by their sex; time and memory."""
+    small, labels = make_hub(500)
+    RelationalPRankBoost(1, random_state=0).fit(small, labels)  # compile
+    data, y = make_hub(n_persons)
+    forget_peak()
+    model = RelationalPRankBoost(n_rounds, random_state=0)
+    return {**measured(lambda: model.fit(data, y)), "matrix": 8 * n_persons}
+
+
 def training(n_examples: int, n_rounds: int) -> None:
     """Whole fits, each in a process of its own."""
     for weak in ("clause", "path"):
@@ -211,28 +246,39 @@ def training(n_examples: int, n_rounds: int) -> None:
         )
 
 
-def growth(sizes: Sequence[int], n_rounds: int) -> None:
+def growth(name: str, kind: str, sizes: Sequence[int], n_rounds: int) -> None:
     """Time and memory against the number of examples."""
-    fits = [in_own_process("benchmarks.relational", "clause", n, n_rounds) for n in sizes]
-    report_growth("RelationalPRankBoost", sizes, fits)
+    fits = [in_own_process("benchmarks.relational", kind, n, n_rounds) for n in sizes]
+    report_growth(name, sizes, fits)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the examples")
     parser.add_argument("--install-prolog", action="store_true", help="install SWI-Prolog with apt")
+    parser.add_argument("--only", choices=("training", "growth", "hub", "speed"))
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(one_fit(*json.loads(options.child))))
+        kind, *sizes = json.loads(options.child)
+        print(json.dumps(hub_fit(*sizes) if kind == "hub" else one_fit(kind, *sizes)))
         return
     if options.install_prolog and shutil.which("swipl") is None:
         install_prolog()
     n_examples = 28_107 if options.quick else 281_071
-    # first those in processes of their own: a child's greatest memory starts at its parent's
-    training(n_examples, n_rounds=20 if options.quick else 100)
-    growth(SIZES[:2] if options.quick else SIZES, n_rounds=10)
-    speed_bar(make_relational(n_examples, random_state=0), n_rounds=5 if options.quick else 20)
+    sizes = SIZES[:2] if options.quick else SIZES
+    parts = {
+        # first those in processes of their own: a child's greatest memory starts at its parent's
+        "training": lambda: training(n_examples, n_rounds=20 if options.quick else 100),
+        "growth": lambda: growth("RelationalPRankBoost", "clause", sizes, n_rounds=10),
+        "hub": lambda: growth("RelationalPRankBoost with a hub", "hub", sizes, n_rounds=3),
+        "speed": lambda: speed_bar(
+            make_relational(n_examples, random_state=0), n_rounds=5 if options.quick else 20
+        ),
+    }
+    for name, run in parts.items():
+        if options.only in (None, name):
+            run()
 
 
 if __name__ == "__main__":

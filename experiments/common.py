@@ -92,6 +92,13 @@ def mean_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float
     return mean, mean - half, mean + half
 
 
+def reaches(ours: float, published: float, deviation: float = 0.0) -> str:
+    """Say whether our mean is at or above the published one, or within its published deviation."""
+    if ours >= published:
+        return "reaches"
+    return "reaches, within its deviation," if ours >= published - deviation else "does not reach"
+
+
 def markdown_table(header: list[str], rows: list[list[Any]]) -> str:
     """A Markdown table; floats with four digits."""
 

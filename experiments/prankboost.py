@@ -47,14 +47,18 @@ COMMON: dict[str, Any] = {"max_length": 6, "n_jobs": 1}
 
 #: "RankBoost" has the paper's step, from the bound of Freund et al.; the last two are not in the paper.
 METHODS: dict[str, Any] = {
-    "RankBoost": lambda **kw: RankBoost(weak="clause", step="bound", **COMMON, **kw),
+    "RankBoost": lambda **kw: RankBoost(
+        weak="clause", step="bound", learning_rate=1.0, **COMMON, **kw
+    ),
     "Clause": lambda **kw: PRankBoost(weak="clause", **COMMON, **kw),
     "Path": lambda **kw: PRankBoost(weak="path", **COMMON, **kw),
     "Mix1": lambda **kw: PRankBoost(weak="mix1", **COMMON, **kw),
     "Mix2": lambda **kw: PRankBoost(weak="mix2", **COMMON, **kw),
     "Mix3": lambda **kw: PRankBoost(weak="mix3", **COMMON, **kw),
     "Mix4": lambda **kw: PRankBoost(weak="mix4", **COMMON, **kw),
-    "RankBoost, exact steps": lambda **kw: RankBoost(weak="clause", **COMMON, **kw),
+    "RankBoost, exact steps": lambda **kw: RankBoost(
+        weak="clause", learning_rate=1.0, **COMMON, **kw
+    ),
     "Clause, exact steps": lambda **kw: PRankBoost(
         weak="clause", step="exact", learning_rate=0.5, **COMMON, **kw
     ),

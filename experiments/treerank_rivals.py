@@ -23,6 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import OneHotEncoder
 
 from experiments.common import ROOT, Results, markdown_table, mean_interval, use_local_data
+from experiments.treerank.figures import draw_bars, draw_mean_ranks
 from experiments.treerank.protocol import (
     N_BOOTSTRAP,
     N_FOLDS,
@@ -33,6 +34,7 @@ from experiments.treerank.protocol import (
     figures,
 )
 from experiments.treerank.published import FIGURES
+from experiments.treerank.report import measured_name, pair, ties_note
 from experiments.treerank_rivals_published import BENCHMARKS, GAUSSIANS, INSTABILITY, MISPRINTS
 from toprank import KernelLogisticRanker, PNormPush, RankBoost, RankLS, RankSVM, datasets, metrics
 
@@ -88,7 +90,9 @@ def try_rank_svm(kernel: str) -> Callable[[Any, np.ndarray, Any], Tried]:
     def tried(X: Any, y: np.ndarray, held_out: Any) -> Tried:
         pairs = y.sum() * (len(y) - y.sum())
         for chosen in kernel_settings((kernel,), X.shape[1]):
-            path = RankSVM(**chosen, **LANDMARKS).path(X, y, [t / pairs for t in TOTALS])
+            path = RankSVM(**chosen, **LANDMARKS, loss_scale="sum").path(
+                X, y, [t / pairs for t in TOTALS]
+            )
             for total, model in zip(TOTALS, path, strict=True):
                 yield {**chosen, "total": total}, model.decision_function(held_out)
 
@@ -109,7 +113,8 @@ def try_logistic(X: Any, y: np.ndarray, held_out: Any) -> Tried:
 
 
 def fit_rank_svm(X: Any, y: np.ndarray, total: float, **chosen: Any) -> RankSVM:
-    return RankSVM(C=total / (y.sum() * (len(y) - y.sum())), **chosen).fit(X, y)
+    C = total / (y.sum() * (len(y) - y.sum()))
+    return RankSVM(C=C, loss_scale="sum", **chosen).fit(X, y)
 
 
 METHODS: dict[str, tuple[Callable[..., Tried], Callable[..., Any], bool]] = {
@@ -241,9 +246,10 @@ def cells(repeats: int) -> Iterator[dict[str, Any]]:
 HEAD = """# The rivals of the ranking trees: ours against the published figures
 
 Published: M. Depecker, S. Clemencon and N. Vayatis (2011), An empirical comparison of learning
-algorithms for nonparametric scoring, hal-00730434, tables 7 to 11. Each cell is ours / published, the
-mean over the repeats or folds that were run. Data, folds and figures are those of the page on ranking
-trees; what that page says of the sets, of local AUC and of the paper's average precision holds here too.
+algorithms for nonparametric scoring, hal-00730434, tables 7 to 11. Each cell is ours ± the standard
+deviation over the repeats or folds that were run / published. Data, folds and figures are those of the page
+on ranking trees; what that page says of the sets, of local AUC and of the paper's average precision holds
+here too.
 
 - Parameters by nested stratified 5-fold cross-validation on AUC: rounds (AdaBoost), rounds and rate
   (RankBoost), p, rounds and rate (p-norm push), C and the width of the kernel (RankSVM), C, kernel and
@@ -253,11 +259,6 @@ trees; what that page says of the sets, of local AUC and of the paper's average 
   it. AdaBoost is scikit-learn's. The paper does not say which kernels and grids its implementations used.
 - Misprint left out: local AUC at 20% of RankBoost on the hard set.
 """
-
-
-def pair(ours: np.ndarray, published: float | None, digits: int = 3) -> str:
-    left = f"{ours.mean():.{digits}f}" if len(ours) else "-"
-    return f"{left} / {'-' if published is None else f'{published:.{digits}f}'}"
 
 
 def tables(results: Results, part: str, published: dict[str, Any], title: str) -> list[str]:
@@ -270,7 +271,8 @@ def tables(results: Results, part: str, published: dict[str, Any], title: str) -
             for method in METHODS:
                 column = published_name(method)
                 value = None if (data, column, name) in MISPRINTS else table[column][k]
-                row.append(pair(results.values(name, part=part, data=data, method=method), value))
+                wanted = {"part": part, "data": data, "method": method}
+                row.append(pair(results.values(measured_name(name), **wanted), value))
             rows.append(row)
         text += [f"{name}\n", markdown_table(["set", *METHODS], rows)]
     return text
@@ -328,9 +330,32 @@ def test_set_note() -> str:
     )
 
 
+def figures_7_to_10(results: Results, path: Any) -> list[str]:
+    """Mean ranks, and AUC with local AUC by set, our two forests of the other page among the rivals."""
+    forests = Results(ROOT / "results" / "treerank.jsonl")
+    members = {m: (forests, m) for m in ("RF1-SVM", "RF3-CART")}
+    members.update({m: (results, m) for m in METHODS})
+    text = ["## Figures 7 to 10 in our form\n"]
+    for number, part, sets in ((7, "gaussian", GAUSSIANS), (9, "benchmark", BENCHMARKS)):
+        ranks, bars = (path.with_name(f"{path.stem}_figure{n}.png") for n in (number, number + 1))
+        draw_mean_ranks(members, part, list(sets), ranks)
+        draw_bars(members, part, list(sets), bars)
+        text += [f"Figure {number}: mean rank of each method over the {part} sets, 1 is best.\n"]
+        text += [f"![mean ranks]({ranks.name})\n"]
+        text += [f"Figure {number + 1}: AUC and local AUC at 20% with their standard deviations.\n"]
+        text += [f"![AUC and local AUC]({bars.name})\n"]
+    return text
+
+
 def write(results: Results, path: Any) -> None:
     """Write the Markdown page from the cells that are there."""
-    text = [HEAD, *verdicts(results), test_set_note()]
+    ours = {
+        part: {
+            data: {m: table[published_name(m)] for m in METHODS} for data, table in tables_.items()
+        }
+        for part, tables_ in (("gaussian", GAUSSIANS), ("benchmark", BENCHMARKS))
+    }
+    text = [HEAD, *verdicts(results), test_set_note(), ties_note([(results, ours, MISPRINTS)])]
     text += tables(results, "gaussian", GAUSSIANS, "Tables 7 and 8: Gaussian sets")
     rows = []
     for method in METHODS:
@@ -344,6 +369,7 @@ def write(results: Results, path: Any) -> None:
     text += ["Ours is normalised to [0, 1], theirs is not: compare the order.\n"]
     text += [markdown_table(["method", *INSTABILITY], rows)]
     text += tables(results, "benchmark", BENCHMARKS, "Tables 10 and 11: benchmark sets")
+    text += figures_7_to_10(results, path)
     path.write_text("\n".join(text))
 
 

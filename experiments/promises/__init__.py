@@ -1,0 +1,1 @@
+"""Do promises hold? False positive rates, precisions and probabilities, promised and measured."""
