@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types unit bench docs wheel clean help
+.PHONY: demo test lint types unit fuzz bench experiments docs wheel clean help
 
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -44,15 +44,23 @@ types: $(VENV)/.developer            ## mypy on the library
 unit: $(VENV)/.developer            ## all tests
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
+fuzz: $(VENV)/.developer            ## tens of thousands of mutated model files and hostile tables
+	$(BIN)/python tests/hardening/fuzz.py --cases 20000 --tables 4000
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.bounds $(BIN)/python -m pytest -q -n 2 tests/test_ranking.py \
+	  tests/metrics/test_metric_kernels.py tests/pairs tests/objectives tests/test_binning.py
+
 bench: $(VENV)/.bench            ## the bars of speed and memory, ours with the yardsticks
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.docs            ## the documentation in docs/_build
+experiments: $(VENV)/.bench            ## list the experiments, or go on with one: make experiments NAME=sgbap
+	$(BIN)/python -m experiments $(NAME) $(OPTIONS)
+
+docs: $(VENV)/.docs            ## the manual in docs/_build; what it shows is run
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
 
 wheel: $(VENV)/.developer            ## build the wheel
 	$(BIN)/python -m build --wheel
 
 clean:            ## remove the environment and all that was built
-	rm -rf $(VENV) build dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache demo-report
+	rm -rf $(VENV) build dist docs/_build docs/api docs/examples docs/results docs/changelog.md .pytest_cache .mypy_cache .ruff_cache .bounds demo-report
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
