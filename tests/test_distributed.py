@@ -28,6 +28,8 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
+# As in Dask's own tests: a process that the system or XGBoost's tracker ends is no fault of the code under test.
+pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.timeout(240)]
 N_ROWS = 4000
 
 
@@ -49,9 +51,16 @@ def two_workers(folder):
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory):
+def shared_client(tmp_path_factory):
     with two_workers(tmp_path_factory.mktemp("dask")) as client:
         yield client
+
+
+@pytest.fixture
+def client(shared_client):
+    """A client of the cluster that the tests share, once both workers are there."""
+    shared_client.wait_for_workers(2, timeout=60)
+    return shared_client
 
 
 @pytest.fixture
@@ -103,6 +112,7 @@ def gradients_over_workers(client, cases, y, scores, weight):
     """Gradients and Hessians of two workers together, and the bytes that the first one sends, by case."""
     from xgboost.tracker import RabitTracker
 
+    client.wait_for_workers(2, timeout=60)  # a worker may have ended after an earlier call
     tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1")
     tracker.start()
     names = list(client.scheduler_info(n_workers=-1)["workers"])

@@ -16,6 +16,7 @@ from cli_cases import one_real_line, real, rows, written
 import toprank
 from toprank import metrics
 
+pytestmark = pytest.mark.flaky(reruns=1)  # real processes and clocks on a busy machine
 unix = pytest.mark.skipif(os.name == "nt", reason="as on Unix")
 
 

@@ -21,6 +21,7 @@ import toprank
 from toprank.cli import main
 
 resource: Any = pytest.importorskip("resource", reason="as on Unix")
+pytestmark = pytest.mark.flaky(reruns=1)  # real processes and clocks on a busy machine
 COMMAND = [sys.executable, "-m", "toprank"]
 # a process that has loaded everything once, of which each command is a fork
 PROCESSES = multiprocessing.get_context("forkserver")

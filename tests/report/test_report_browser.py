@@ -11,6 +11,7 @@ from report_cases import FORMULA, HOSTILE
 from toprank.report.figures import build_figures
 from toprank.report.text import page_texts
 
+pytestmark = pytest.mark.flaky(reruns=1)  # real processes and clocks on a busy machine
 KEYS = ("hits", "precision", "recall", "false_alarms", "money")
 READY = "document.documentElement.dataset.plots"
 # Unpacking and drawing take most of a test's time; those that need no plots do without.
