@@ -42,7 +42,7 @@ types: $(VENV)/.developer            ## mypy on the library
 	$(BIN)/mypy
 
 unit: $(VENV)/.developer            ## all tests
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 fuzz: $(VENV)/.developer            ## tens of thousands of mutated model files and hostile tables
 	$(BIN)/python tests/hardening/fuzz.py --cases 20000 --tables 4000
