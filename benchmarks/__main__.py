@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: `python -m benchmarks [name ...] [--option ...]`.
+"""Run every benchmark, or those named: `python -m benchmarks [name ...] [--option ...]`; the last is the page.
 
 Options go to each of them: `python -m benchmarks --quick`, `python -m benchmarks relational
 --install-prolog`.
@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = sorted(
-    p.stem for p in FOLDER.glob("*.py") if p.stem not in {"__main__", "brute_force", "common"}
-)
+PARTS = {"__main__", "brute_force", "common", "page"}
+NAMES = [*sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in PARTS), "page"]
 
 
 def main() -> None:
