@@ -28,7 +28,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-# As in Dask's own tests: a process that the system or XGBoost's tracker ends is no fault of the code under test.
+# As in Dask's own tests: a process that the system or XGBoost's tracker ends is no fault of the code.
 pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.timeout(240)]
 N_ROWS = 4000
 
