@@ -74,7 +74,10 @@ PORTFOLIO: dict[str, Configuration] = {
     "kernel logistic": Configuration("KernelLogisticRanker", {}, "scaled", 0.1, 5_000, 5_000),
     "boosted lambda_map": Configuration(_BOOSTER, {**_ONE, "objective": "lambda_map"}, "native", 0.5),
     "random forest": Configuration("RandomForestClassifier", _FOREST, "target", 0.4, 50_000),
-    "catboost": Configuration("catboost", {"iterations": 500}, "own", 1.5, 200_000, 2_000),
+    "catboost": Configuration(
+        "catboost", {"iterations": 500, "max_ctr_complexity": 2, "ctr_leaf_count_limit": 10_000}, "own", 1.5,
+        200_000, 2_000,
+    ),
     "boosted logistic": Configuration(_BOOSTER, {**_ONE, "objective": "logistic"}, "native", 0.3),
     "extra trees": Configuration("ExtraTreesClassifier", _FOREST, "target", 0.3, 50_000),
     "boosted ap_softmax": Configuration(
