@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import toprank
@@ -71,6 +72,52 @@ def test_a_library_booster_is_stored_and_explained(name: str, tmp_path) -> None:
     assert model.score(X, y) > 0.8
     doubled = LibraryBooster(name, SETTINGS[name], n_jobs=1, random_state=0)
     assert doubled.fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0)).score(X, y) > 0.8
+
+
+def coded_rows(seed: int, n: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of categories whose combinations matter, numbers, missing cells; and how many codes there are."""
+    rng = np.random.default_rng(seed)
+    n_categories = np.array([60, 8, 2, 0, 4])
+    codes = [rng.integers(0, k, n) for k in (40, 6, 2, 1, 4)]
+    X = np.column_stack(codes).astype(np.float32)
+    X[:, 3] = rng.normal(size=n)
+    y = ((X[:, 0] * 7 % 5 == 1) & (X[:, 1] > 2)) | ((X[:, 1] * 5 + X[:, 0]) % 7 == 2) & (
+        X[:, 3] > 0
+    )
+    y |= rng.random(n) < 0.05
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y.astype(int), n_categories
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_ctr_complexity": 1}, {"one_hot_max_size": 10}, {"nan_mode": "Max"}]
+)
+def test_categories_score_as_in_catboost(settings: dict) -> None:
+    catboost = pytest.importorskip("catboost")
+    X, y, n_categories = coded_rows(0)
+    X_test = coded_rows(1)[0]
+    X_test[:20, 0] = 55  # a code that no training row has
+
+    def table(X: np.ndarray) -> pd.DataFrame:
+        rows = pd.DataFrame(X)
+        for j in np.flatnonzero(n_categories):
+            rows[j] = np.where(np.isnan(X[:, j]), -1, X[:, j]).astype(int).astype(str)
+        return rows
+
+    settings = {"iterations": 200, **settings}
+    own = catboost.CatBoostClassifier(
+        **settings, verbose=0, allow_writing_files=False, thread_count=1, random_seed=3,
+        cat_features=np.flatnonzero(n_categories).tolist(),
+    ).fit(table(X), y)  # fmt: skip
+    trees, statistics = library.catboost_with_categories(
+        X, y, n_categories, None, settings, seed=3, n_jobs=1
+    )
+    rows = statistics.transform(X_test)
+    booster = library.make_booster(trees, rows.shape[1], 1)
+    expected = own.predict(table(X_test), prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(predict_margin(booster, rows), expected, atol=2e-5)
+    if not settings.get("max_ctr_complexity"):
+        assert any(len(c.categories) + len(c.conditions) > 1 for c in statistics.combinations)
 
 
 def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,11 @@ ARRAYS: dict[str, dict[str, Array]] = {
         "feature": Array("i8"), "left": Array("i8"), "right": Array("i8"),
         "sign": Array("i8", low=-1, high=2), "threshold": Array("f8", finite=False),
     },
+    "Combination": {
+        "categories": Array("i8", ("*",), low=0), "conditions": Array("f8", ("*", 3)), "keys": Array("i8"),
+        "values": Array("f8", ("n", "statistics")), "otherwise": Array("f8", ("statistics",)),
+    },
+    "CategoryStatistics": {"hashes": Array("i8", ("*",)), "indicators": Array("i8", ("*", 2))},
     "TextProjection": {"components": Array("f8", ("n", "*"))},
     "TableFeatures": {"kept": Array("i8", low=0), "source": Array("i8", low=0)},
     "OutOfFoldCounts": {
@@ -386,6 +391,15 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda t: children_follow(t.left, t.right), "has a child out of range"),
         (lambda t: ((t.feature >= 0) == (t.left != -1)).all(), "has leaves that split"),
     ],
+    "Combination": [
+        (lambda c: len(c.keys) > 0 and is_ascending(c.keys), "has cases that do not ascend"),
+    ],
+    "CategoryStatistics": [
+        (lambda s: len(s.hashes) > 0, "has lost its categories"),
+        (lambda s: all(_within(columns, 0, s.n_columns) for columns in (
+            s.indicators[:, 0], *(c.categories for c in s.combinations),
+            *(c.conditions[:, 0] for c in s.combinations))), "reads a column that does not exist"),
+    ],
     "TargetEncoding": [
         (lambda e: len(e.shares) == len(e.counts), "has lost columns"),
         (lambda e: all(map(_finite_list, (*e.shares, *e.counts))), "has a damaged list of shares"),
@@ -397,8 +411,9 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda f: len({text.column for text in f.texts}) == len(f.texts), "reads a text twice"),
     ],
     "FittedModel": [
-        (lambda f: f.form in ("native", "target", "scaled"), "has an unknown form"),
-        (lambda f: f.encoding is None or is_a(f.encoding, "TargetEncoding", "NumericEncoding"),
+        (lambda f: f.form in ("native", "own", "target", "scaled"), "has an unknown form"),
+        (lambda f: f.encoding is None
+         or is_a(f.encoding, "TargetEncoding", "NumericEncoding", "CategoryStatistics"),
          "has an unknown encoding"),
         (lambda f: hasattr(f.model, "decision_function") or hasattr(f.model, "predict_proba"),
          "does not score"),

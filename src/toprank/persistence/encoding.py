@@ -63,6 +63,7 @@ RECORDS = _by_name({
     "toprank.margin.matrices": "ColumnScaler",
     "toprank.margin.base": "KernelFunction KernelExpansion",
     "toprank.margin.tree_path": "PathTree",
+    "toprank.boosting.library": "Combination CategoryStatistics",
     "toprank.automatic.features": "TextProjection TableFeatures TargetEncoding",
     "toprank.automatic.portfolio": "FittedModel",
     "toprank.automatic.ensemble": "LogOdds",
