@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from toprank.rule import quote_identifier
 from toprank.sources import OpenSource, Source, memory_bytes
 from toprank.stopping import hold_out
 from toprank.tables import atomic_path
+from toprank.temporary import to_be_removed
 
 __all__ = ["fit_source", "score_batches", "score_source"]
 
@@ -68,7 +70,11 @@ def fit_source(
     apart = {target, *drop, *([] if sample_weight is None else [sample_weight])}
     wanted = [name for name in rows.schema() if name not in set(drop)]
     features = [name for name in wanted if name not in apart]
-    with rows.opened(wanted, folder) as stream, tempfile.TemporaryDirectory(dir=folder) as cache:
+    with (
+        rows.opened(wanted, folder) as stream,
+        tempfile.TemporaryDirectory(dir=folder) as cache,
+        to_be_removed(Path(cache)),
+    ):
         n_rows = stream.count()
         size = _batch_rows(limit, n_rows, len(features))
         _learn_columns(ranker, stream, features, sample_weight)

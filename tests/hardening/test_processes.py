@@ -133,6 +133,39 @@ def test_a_signal_leaves_no_half_written_file(
     assert old.read_text() == "of yesterday"
 
 
+def stream_slowly(wait: str) -> None:
+    """Make every batch of streamed rows take a minute, with temporary files in this folder."""
+    import tempfile
+
+    from toprank.cli import inputs
+    from toprank.sources import OpenSource
+
+    inputs.FIXED_BYTES = 10**9  # so few rows are streamed too
+    tempfile.tempdir = os.getcwd()
+    write_slowly(wait)
+    # what has been copied so far is in a folder of its own
+    OpenSource.batches = lambda self, *_: pd.DataFrame().to_csv(Path(self.folder) / "half")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("work", ["fit", "score"])
+def test_a_signal_leaves_no_copy_of_streamed_rows(
+    work: str, name: str, folder: Path, tmp_path: Path
+) -> None:
+    rows, model = folder / "rows.csv", folder / "m.toprank"
+    arguments = {
+        "fit": ["fit", rows, "--target", "y", "--out", "new.toprank"],
+        "score": ["score", model, rows, "--all", "--out", "scores.parquet"],
+    }[work]
+    process = Started(tmp_path, stream_slowly, "compiled", *arguments, "--memory", "900MB")
+    process.wait_for("writing")
+    os.kill(process.process.pid or 0, getattr(signal, name))
+    code, stdout, stderr = process.ended()
+    assert (code, stdout) == (128 + getattr(signal, name), "")
+    assert "Traceback" not in stderr
+    assert os.listdir(tmp_path / "here") == []
+
+
 def test_an_interruption_of_the_start_is_quiet() -> None:
     code = (
         "import os, signal, sys\n"
