@@ -318,11 +318,11 @@ class WeightScale:
         return cls(largest, total, sum(scale.n_present for scale in scales), few)
 
     def apply(self, weight: np.ndarray) -> np.ndarray:
-        """Return weights in this unit, to 24 binary digits: what a constant changes beyond is rounding."""
+        """Return weights in this unit, to 32 binary digits: what a constant changes beyond is rounding."""
         if not self.n_present:
             return weight
         mantissa, exponent = np.frexp(weight / self.largest / self._unit())
-        return np.ldexp(np.rint(mantissa * 2.0**24), exponent - 24)
+        return np.ldexp(np.rint(mantissa * 2.0**32), exponent - 32)
 
     def _unit(self) -> float:
         """Return the unit, as a share of the largest weight."""

@@ -229,8 +229,9 @@ def test_little_memory_ends_with_a_message(megabytes: int, folder: Path) -> None
 FORKS = """
 import os, sys, signal, warnings
 import numpy as np, toprank
+from sklearn.base import clone
 X = np.random.default_rng(0).normal(size=(120, 3)); y = (X[:, 0] > 0.5).astype(int)
-model = toprank.GradientBoostingRanker(n_estimators=2, max_depth=2, n_jobs=2).fit(X, y)
+model = toprank.GradientBoostingRanker(n_estimators=2, max_depth=2, n_jobs=2, random_state=0).fit(X, y)
 expected = model.decision_function(X)
 warnings.simplefilter("ignore")
 child = os.fork()
@@ -238,13 +239,14 @@ if child == 0:
     signal.alarm(60)
     same = np.array_equal(model.decision_function(X), expected)
     model.explain(X[:3])
+    same &= np.array_equal(clone(model).fit(X, y).decision_function(X), expected)
     os._exit(0 if same else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_scores(folder: Path) -> None:
+def test_a_forked_process_scores_and_fits(folder: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
     done = subprocess.run([sys.executable, "-c", FORKS], env=environment, check=False, timeout=300)
     assert done.returncode == 0
