@@ -22,6 +22,7 @@ from toprank.distributed import (
     WorkerLostError,
     evaluate,
     fit_distributed,
+    fit_on_worker,
 )
 
 da = pytest.importorskip("dask.array")
@@ -108,8 +109,8 @@ def _gradients_of_part(cases, y, scores, weight, arguments):
         return workers.rank, found
 
 
-def gradients_over_workers(client, cases, y, scores, weight):
-    """Gradients and Hessians of two workers together, and the bytes that the first one sends, by case."""
+def on_two_workers(client, work, *arguments):
+    """What a function returns on each of two workers of a small XGBoost cluster: (rank, result) pairs."""
     from xgboost.tracker import RabitTracker
 
     client.wait_for_workers(2, timeout=60)  # a worker may have ended after an earlier call
@@ -118,13 +119,19 @@ def gradients_over_workers(client, cases, y, scores, weight):
     names = list(client.scheduler_info(n_workers=-1)["workers"])
     futures = [
         client.submit(
-            _gradients_of_part, cases, y, scores, weight,
+            work, *arguments,
             {**tracker.worker_args(), "dmlc_task_id": str(k)}, workers=[names[k]], pure=False,
         )
         for k in range(2)
     ]  # fmt: skip
     parts = dict(client.gather(futures))
     tracker.wait_for()
+    return parts
+
+
+def gradients_over_workers(client, cases, y, scores, weight):
+    """Gradients and Hessians of two workers together, and the bytes that the first one sends, by case."""
+    parts = on_two_workers(client, _gradients_of_part, cases, y, scores, weight)
     return [
         (np.concatenate((first, second), axis=1), sent)
         for (first, sent), (second, _) in zip(parts[0], parts[1], strict=True)
@@ -195,6 +202,64 @@ def test_weights_and_draws(client, table, spread_table):
     assert metrics.average_precision(y_test, model.decision_function(X_test)) > 3 * y_test.mean()
     with pytest.raises(AttributeError):
         _ = ranker.boosters_  # what was given is not changed
+
+
+# nothing is drawn, so one machine and several give one model
+PLAIN = {
+    "n_estimators": 4, "learning_rate": 0.3, "random_trees": 0, "subsample": 1.0, "n_seeds": 1,
+    "random_state": 0, "n_jobs": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["any", "whole"])
+def test_weights_times_any_constant_give_the_same_model(client, kind):
+    """As on one machine, though no worker sees all weights."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1000, 4)).round(1)  # each value has a bin of its own
+    y = (X[:, 0] + rng.normal(size=1000) > 1.8).astype(int)
+    weight = rng.uniform(0.5, 2, 1000) if kind == "any" else rng.integers(0, 4, 1000).astype(float)
+    weight[:500] *= 3  # the partitions have other means
+    spread = [da.from_array(cells, chunks=(300, *cells.shape[1:])) for cells in (X, y)]
+    ranker = GradientBoostingRanker(**PLAIN)
+    expected = ranker.fit(X, y, weight).decision_function(X)
+    for constant in (1, 1e-3, 7, 1000, 1 / 1000):
+        weights = da.from_array(constant * weight, chunks=300)
+        model = fit_distributed(ranker, *spread, weights, client=client)
+        np.testing.assert_allclose(
+            model.decision_function(X), expected, rtol=1e-4, atol=1e-5, err_msg=str(constant)
+        )
+    with pytest.raises(ValueError, match="sample_weight must be finite and at least 0"):
+        fit_distributed(ranker, *spread, da.from_array(-weight, chunks=300), client=client)
+
+
+def _scores_on_worker(X, y, weight, arguments):
+    """What a model of two workers scores, each with a part of the rows; or why it is refused."""
+    from xgboost import collective
+
+    with collective.CommunicatorContext(**arguments):
+        rank = Workers().rank
+        mine = slice(None, len(y) // 3) if rank == 0 else slice(len(y) // 3, None)
+        ranker = GradientBoostingRanker(**PLAIN)
+        try:
+            model = fit_on_worker(ranker, X[mine], y[mine], weight[mine])
+        except ValueError as error:
+            return rank, str(error)
+        return rank, model.decision_function(X)
+
+
+def test_workers_that_others_start_agree_on_the_unit_of_weights(client):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1000, 4)).round(1)
+    y = (X[:, 0] + rng.normal(size=1000) > 1.8).astype(int)
+    weight = np.where(np.arange(1000) < 400, rng.integers(4, 7, 1000), rng.integers(1, 3, 1000))
+    ranker = GradientBoostingRanker(**PLAIN)
+    expected = ranker.fit(X, y, weight).decision_function(X)
+    for constant in (1.0, 0.1):
+        found = on_two_workers(client, _scores_on_worker, X, y, constant * weight)
+        for scores in found.values():
+            np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    found = on_two_workers(client, _scores_on_worker, X, y, np.where(y == 0, weight, -1.0))
+    assert set(found.values()) == {"sample_weight must be finite and at least 0"}
 
 
 def test_arrays_and_saved_models(client, tmp_path):

@@ -8,6 +8,7 @@ and the last step and everything that follows from a fitted `_raw_scores`.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -31,9 +32,12 @@ from toprank.columns import Columns, as_frame, check_names, is_table
 from toprank.ranking import RankedList
 from toprank.validation import PARAMETER_CONSTRAINTS, check_cells, query_codes
 
-__all__ = ["BaseRanker", "InputChecks", "TrainingData", "check_weights"]
+__all__ = ["BaseRanker", "InputChecks", "TrainingData", "WeightScale", "check_weights"]
 
-MOST_COPIES = 2**53  # a larger sum of weights is no longer a number of rows
+# when weights are numbers of copies
+MOST_PARTS = 4  # of the smallest weight
+MOST_COPIES = 100  # on average
+MOST_VALUES = 10_000  # distinct ones
 
 
 @dataclass(frozen=True)
@@ -264,19 +268,80 @@ class InputChecks:
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights >= 0, one for each row, if there are any.
-
-    Whole numbers are numbers of copies. Others say how rows compare with one another: they are scaled so that
-    those above 0 are 1 on average, and what a penalty or the least weight of a leaf means does not
-    depend on their unit.
-    """
+    """Weights >= 0, one for each row, if there are any, in the unit of `WeightScale`."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if (weight == np.floor(weight)).all() and weight.sum() < MOST_COPIES:
-        return weight
-    weight = weight / weight.max()  # nothing overflows, nothing vanishes in what follows
-    return weight / weight[weight > 0].mean()
+    return WeightScale.of(weight).apply(weight)
+
+
+@dataclass(frozen=True)
+class WeightScale:
+    """The unit of weights: weights times any constant become the same numbers.
+
+    Penalties and the least weight of a leaf count rows, so weights need a unit in which 1 is a row. Weights
+    that are multiples of the smallest one, or of a half, third or quarter of it, are numbers of
+    copies: 1, 2 and 3, or .2 and .3, which count as 2 and 3. Others, and those that would be more than 100
+    copies on average, only say how rows compare: their mean is 1. Rows of weight 0 are absent.
+
+    Scales of parts of the rows merge into the scale of all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> WeightScale.of(np.array([0.2, 0.3, 0.0])).apply(np.array([0.2, 0.3, 0.0])).tolist()
+    [2.0, 3.0, 0.0]
+    >>> WeightScale.of(np.array([0.35, 1.0])).apply(np.array([0.35, 1.0])).round(2).tolist()
+    [0.52, 1.48]
+    """
+
+    largest: float
+    total: float  # over the largest, so that it stays finite
+    n_present: int
+    values: np.ndarray | None  # the distinct weights above 0, unless they are many
+
+    @classmethod
+    def of(cls, weight: np.ndarray) -> WeightScale:
+        """Return the scale of the weights of some rows."""
+        present = weight[weight > 0]
+        largest = float(present.max(initial=0.0))
+        return cls(largest, float((present / largest).sum()), len(present), _few(present))
+
+    @classmethod
+    def merge(cls, scales: Sequence[WeightScale]) -> WeightScale:
+        """Return the scale of rows that come in parts, in any order."""
+        scales = [scale for scale in scales if scale.n_present]
+        largest = max((scale.largest for scale in scales), default=0.0)
+        total = sum(scale.total * (scale.largest / largest) for scale in scales)
+        values = [scale.values for scale in scales if scale.values is not None]
+        few = _few(np.concatenate(values)) if values and len(values) == len(scales) else None
+        return cls(largest, total, sum(scale.n_present for scale in scales), few)
+
+    def apply(self, weight: np.ndarray) -> np.ndarray:
+        """Return weights in this unit, to 32 binary digits: what a constant changes beyond is rounding."""
+        if not self.n_present:
+            return weight
+        mantissa, exponent = np.frexp(weight / self.largest / self._unit())
+        return np.ldexp(np.rint(mantissa * 2.0**32), exponent - 32)
+
+    def _unit(self) -> float:
+        """Return the unit, as a share of the largest weight."""
+        mean = self.total / self.n_present
+        if self.values is not None:
+            values = self.values / self.largest
+            for parts in range(1, MOST_PARTS + 1):
+                unit = values[0] / parts
+                copies = values / unit
+                near = np.abs(copies - np.rint(copies)) <= np.minimum(1e-6 * copies, 0.01)
+                if near.all() and mean <= MOST_COPIES * unit:
+                    return float(unit)
+        return mean
+
+
+def _few(weights: np.ndarray) -> np.ndarray | None:
+    """Return the distinct values in increasing order; None if there are many."""
+    values = np.unique(weights)
+    return values if len(values) <= MOST_VALUES else None
 
 
 def _is_calibrated(ranker: Any) -> bool:

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank.base import TrainingData
+from toprank.base import TrainingData, WeightScale
 from toprank.boosting import GradientBoostingRanker
 from toprank.boosting.engine import HeldOut, Rows
 from toprank.boosting.gradients import FORMS
@@ -134,8 +134,10 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
         self._validate_params()
         _check_newton(self)
         cluster = _Cluster(default_client() if client is None else client)
-        rows = _partitions(X, y, sample_weight, qid)
-        held_out = None if eval_set is None else _partitions(*eval_set, names=_EVALUATION)
+        rows = _scaled(_partitions(X, y, sample_weight, qid), cluster)
+        held_out = None
+        if eval_set is not None:
+            held_out = _scaled(_partitions(*eval_set, names=_EVALUATION), cluster)
         _learn_columns_and_labels(self, rows, cluster)
         figures = cluster.compute([_lazy(_count)(*part, self) for part in rows.parts()], "counting")
         n_rows, n_positives = np.sum(figures, axis=0)
@@ -258,6 +260,7 @@ def fit_on_worker(
     model.columns_ = columns
     model._check_rows(look["head"], reset=True)
     model._check_labels(np.unique(workers.gather(look["labels"][None].astype(np.float64))[0]))
+    sample_weight = _scaled_on_worker(sample_weight, len(X), workers)
     own = _encode(X, y, sample_weight, None, model, False)
     n_rows, n_positives = workers.combine(np.array(_count(X, y, sample_weight, None, model)), "sum")
     settings = Settings.of(model, n_rows, n_positives)
@@ -384,6 +387,48 @@ def _partitions(
     return _Partitions(*parts)
 
 
+def _scaled(rows: _Partitions, cluster: _Cluster) -> _Partitions:
+    """Return the partitions with weights in the unit of all of them, as on one machine."""
+    if rows.weight[0] is None:
+        return rows
+    scales = cluster.compute([_lazy(_scale)(weight) for weight in rows.weight], "weighing")
+    scale = WeightScale.merge([_usable(found) for found in scales])
+    return rows._replace(weight=[_lazy(_apply)(scale, weight) for weight in rows.weight])
+
+
+def _scaled_on_worker(weight: Any, n_rows: int, workers: Workers) -> np.ndarray | None:
+    """Return the weights of this worker in the unit of those of all workers, if any has weights."""
+    if not workers.combine(np.array([float(weight is not None)]), "max")[0]:
+        return None
+    weight = np.ones(n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
+    own = _scale(weight)
+    all_fine = workers.combine(np.array([float(own is not None)]), "min")[0]  # or all raise
+    own = _usable(own if all_fine else None)
+    few = np.zeros(0) if own.values is None else own.values
+    figures = [[own.largest], [own.total], [own.n_present], [own.values is not None]]
+    table = workers.gather(np.array(figures, dtype=np.float64))[0]
+    values = workers.gather(few[None])[0][0] if table[3].all() else None
+    parts = [WeightScale(largest, total, int(n), values) for largest, total, n in table[:3].T]
+    return WeightScale.merge(parts).apply(weight)
+
+
+def _scale(weight: Any) -> WeightScale | None:
+    """Return the scale of the weights of a partition, None if they are no weights."""
+    weight = np.asarray(weight, dtype=np.float64)
+    fine = np.isfinite(weight).all() and (weight >= 0).all()
+    return WeightScale.of(weight) if fine else None
+
+
+def _usable(scale: WeightScale | None) -> WeightScale:
+    if scale is None:
+        raise ValueError("sample_weight must be finite and at least 0")
+    return scale
+
+
+def _apply(scale: WeightScale, weight: Any) -> np.ndarray:
+    return scale.apply(np.asarray(weight, dtype=np.float64))
+
+
 def _learn_columns_and_labels(
     model: GradientBoostingRanker, rows: _Partitions, cluster: _Cluster
 ) -> None:
@@ -460,8 +505,6 @@ def _count(
 ) -> tuple[float, float]:
     """Return the weight of the rows and of the positives."""
     ones = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if not (np.isfinite(ones).all() and (ones >= 0).all()):
-        raise ValueError("sample_weight must be finite and at least 0")
     positive = model._known_labels(np.asarray(y)) > 0
     return float(ones.sum()), float(ones[positive].sum())
 

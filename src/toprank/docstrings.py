@@ -19,8 +19,8 @@ y : array of shape (n_rows,)
 """,
     "sample_weight": """
 sample_weight : array of shape (n_rows,), optional
-    A weight of 2 is the row twice, of 0 the row absent. Weights that are not all whole numbers are
-    taken relative to their mean, so their unit does not matter.
+    Among weights of 1, a weight of 2 is the row twice, of 0 the row absent. All weights times a constant
+    give the same model.
 """,
     "sparse_X": """
 X : array, sparse matrix or table of shape (n_rows, n_columns)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank.base import TrainingData, check_weights
+from toprank.base import TrainingData, WeightScale
 from toprank.boosting import GradientBoostingRanker
 from toprank.boosting.engine import HeldOut, Rows
 from toprank.boosting.settings import Settings
@@ -29,6 +31,7 @@ from toprank.rule import quote_identifier
 from toprank.sources import OpenSource, Source, memory_bytes
 from toprank.stopping import hold_out
 from toprank.tables import atomic_path
+from toprank.temporary import to_be_removed
 
 __all__ = ["fit_source", "score_batches", "score_source"]
 
@@ -67,7 +70,11 @@ def fit_source(
     apart = {target, *drop, *([] if sample_weight is None else [sample_weight])}
     wanted = [name for name in rows.schema() if name not in set(drop)]
     features = [name for name in wanted if name not in apart]
-    with rows.opened(wanted, folder) as stream, tempfile.TemporaryDirectory(dir=folder) as cache:
+    with (
+        rows.opened(wanted, folder) as stream,
+        tempfile.TemporaryDirectory(dir=folder) as cache,
+        to_be_removed(Path(cache)),
+    ):
         n_rows = stream.count()
         size = _batch_rows(limit, n_rows, len(features))
         _learn_columns(ranker, stream, features, sample_weight)
@@ -313,9 +320,14 @@ def _labels_and_weights(
         if weight is not None:
             weight[part] = table[sample_weight].to_numpy(dtype=np.float64, na_value=np.nan)
         start += len(table)
-    if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
+    if weight is None:
+        return labels, None
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(f"column {sample_weight!r} must hold finite weights of at least 0")
-    return labels, check_weights(weight, labels)
+    scale, columns = WeightScale.of(weight), ranker.columns_
+    counts = [None if number is None else scale.apply(number) for number in columns.numbers]
+    ranker.columns_ = replace(columns, numbers=tuple(counts))  # in the unit of the weights
+    return labels, scale.apply(weight)
 
 
 def _matrix(ranker: GradientBoostingRanker, table: pd.DataFrame, name: str) -> np.ndarray:

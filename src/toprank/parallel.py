@@ -6,6 +6,7 @@ The pieces are the same whatever the number of threads, and so is the answer.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,10 +15,11 @@ from functools import partial
 from typing import Any
 
 from joblib.parallel import get_active_backend
+from threadpoolctl import threadpool_limits
 
 __all__ = [
-    "MAX_THREADS", "ThreadPool", "is_forked", "limit_threads", "run_halves", "run_tasks",
-    "thread_count",
+    "MAX_THREADS", "ThreadPool", "hold_openmp_after_fork", "is_forked", "limit_threads", "run_halves",
+    "run_tasks", "thread_count",
 ]  # fmt: skip
 
 MAX_THREADS = 1024
@@ -67,6 +69,19 @@ if hasattr(os, "register_at_fork"):
 def is_forked() -> bool:
     """Whether this process was forked from one that had loaded the library."""
     return _forks > 0
+
+
+_held = threading.local()
+
+
+def hold_openmp_after_fork() -> None:
+    """In a forked process, let compiled code of this thread that asks OpenMP for all cores get one.
+
+    XGBoost does so in places, whatever number of threads it is given.
+    """
+    if is_forked() and not getattr(_held, "held", False):
+        threadpool_limits(1, user_api="openmp")
+        _held.held = True
 
 
 def available_cores() -> int:

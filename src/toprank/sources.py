@@ -21,7 +21,18 @@ from typing import Any
 import pandas as pd
 
 from toprank.rule import quote_identifier
-from toprank.tables import TableError, connect, known_columns, scan_of, table_errors
+from toprank.tables import (
+    TableError,
+    check_header,
+    check_query,
+    connect,
+    describe,
+    known_columns,
+    lock,
+    scan_of,
+    table_errors,
+)
+from toprank.temporary import to_be_removed
 
 __all__ = ["OpenSource", "Source", "memory_bytes"]
 
@@ -88,7 +99,7 @@ class Source:
         if isinstance(source, Source):
             return source
         if sql is not None:
-            return cls("the query", (), sql.strip().rstrip(";"), limit)
+            return cls("the query", (), check_query(sql), limit)
         path = os.fspath(source)
         if os.path.isdir(path):
             inside = glob.escape(path)
@@ -113,11 +124,13 @@ class Source:
         the first, is named.
         """
         if self.sql is not None:
-            return self._describe(f"({self.sql}\n)", None, self.name)
+            with self._connection() as connection, table_errors(self.name):
+                return describe(connection, f"({self.sql}\n)", self.name)
         first: dict[str, str] = {}
         for file in self.files:
             if os.path.getsize(file) == 0:
                 raise TableError(f"{file} is empty")
+            check_header(file, file)
             found = self._describe(*scan_of([file]), file)
             if not first:
                 first = found
@@ -151,7 +164,7 @@ class Source:
         selected = ", ".join(map(quote_identifier, names))
         work = tempfile.mkdtemp(prefix="toprank-", dir=folder)
         try:
-            with self._connection(work) as connection:
+            with to_be_removed(Path(work)), self._connection(work) as connection:
                 scan, parameters = self._scan()
                 plain = all(Path(file).suffix.lower() in (".parquet", ".pq") for file in self.files)
                 if self.sql is not None or not plain:
@@ -182,6 +195,8 @@ class Source:
             connection.execute("SET preserve_insertion_order = true")
             if work is not None:
                 connection.execute(f"SET temp_directory = '{_quoted(work)}'")
+            if self.sql is not None:
+                lock(connection, self.sql, work)
             yield connection
 
 

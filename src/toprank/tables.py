@@ -33,10 +33,14 @@ from toprank.temporary import to_be_removed
 __all__ = [
     "TableError",
     "atomic_path",
+    "check_header",
+    "check_query",
     "connect",
     "csv_rows",
+    "describe",
     "escape_formulas",
     "known_columns",
+    "lock",
     "numbers",
     "read_table",
     "scan_of",
@@ -128,7 +132,7 @@ def read_table(
     if (path is None) == (sql is None):
         raise TypeError("read_table takes either a path or sql")
     if sql is not None:
-        return _run(f"({_check_query(sql)}\n)", None, "the query", columns, _named_files(sql))
+        return _run(f"({check_query(sql)}\n)", None, "the query", columns, sql)
     if str(path) == "-":
         return _read_stream(sys.stdin.buffer, "standard input", columns, text)
     name = os.fspath(path)  # type: ignore[arg-type]
@@ -297,7 +301,7 @@ def _read_stream(
         return _read_files([str(copy)], what, columns, text)
 
 
-def _check_query(sql: str) -> str:
+def check_query(sql: str) -> str:
     """Return a query without its semicolon if it is one SELECT; say what else it is."""
     import duckdb
 
@@ -326,11 +330,13 @@ def _named_files(sql: str) -> list[str]:
     return [path for name in found for path in (name, os.path.abspath(name))]
 
 
-def _lock(connection: Any, files: Sequence[str]) -> None:
-    """Let a connection read some files and do nothing else outside of itself."""
-    allowed = ", ".join(sql_value(name) for name in files)
+def lock(connection: Any, sql: str, folder: str | None = None) -> None:
+    """Let a connection read the files that a query names, use a folder, and nothing else outside of itself."""
+    allowed = ", ".join(sql_value(name) for name in _named_files(sql))
+    folders = "" if folder is None else sql_value(os.path.join(folder, ""))
     for setting in (
-        f"allowed_paths = [{allowed}]", "enable_external_access = false", "lock_configuration = true",
+        f"allowed_paths = [{allowed}]", f"allowed_directories = [{folders}]",
+        "enable_external_access = false", "lock_configuration = true",
     ):  # fmt: skip
         connection.execute(f"SET {setting}")
 
@@ -374,7 +380,7 @@ def _read_files(
     # DuckDB expands patterns too: escape names that are plain by now
     parameters: list[Any] = [[glob.escape(name) for name in files]]
     for name in files:
-        _check_header(name, file_format, what)
+        check_header(name, what)
     if text and file_format != "parquet":
         header = _run(
             f"(SELECT * FROM {scan[:-1]}, all_varchar=true) LIMIT 0)", parameters, what, None
@@ -391,13 +397,14 @@ def _read_files(
     return table
 
 
-def _check_header(path: str, file_format: str, what: str) -> None:
+def check_header(path: str, what: str) -> None:
     """Refuse a file with two columns of one name; DuckDB would give one of them another."""
     import duckdb
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names: list[Any]
+    file_format = _format_of_name(path)
     try:
         if file_format == "parquet":
             names = pq.read_schema(path).names
@@ -425,22 +432,28 @@ def _check_names(names: Sequence[str], what: str) -> None:
         raise TableError(str(error)) from None
 
 
+def describe(connection: Any, query: str, what: str) -> dict[str, str]:
+    """Return the columns of a query and DuckDB's names of their types; refuse two of one name."""
+    rows = connection.execute(f"DESCRIBE {query}").fetchall()
+    _check_names([row[0] for row in rows], what)
+    return {row[0]: row[1] for row in rows}
+
+
 def _run(
     source: str,
     parameters: list[Any] | None,
     what: str,
     columns: Sequence[str] | None,
-    files: Sequence[str] | None = None,
+    sql: str | None = None,
 ) -> pd.DataFrame:
-    """Select from a scan or a query, which may read only these files; turn DuckDB's errors into one line."""
+    """Select from a scan or a query, which may read only what it names; turn DuckDB's errors into one line."""
     import duckdb
 
     try:
         with connect() as connection:
-            if files is not None:
-                _lock(connection, files)
-                described = connection.execute(f"DESCRIBE {source}").fetchall()
-                _check_names([row[0] for row in described], what)
+            if sql is not None:
+                lock(connection, sql)
+                describe(connection, source, what)
             selected = "*"
             if columns is not None:
                 query = f"DESCRIBE SELECT * FROM {source}"

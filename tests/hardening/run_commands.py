@@ -26,7 +26,7 @@ import pandas as pd
 from open_mutants import RESIDENT, SECONDS, limit, resident
 from typer.testing import CliRunner
 
-from toprank.cli import app
+from toprank.cli import app, inputs
 
 NAMES = ("amount", "target", "id", "x", "", " ", "=A1", "a,b", 'say "hi"', "é", "\x1b[31m", "select", "a\nb",
          "target_1", "Amount", "x" * 300, "<script>", "'; DROP TABLE x; --", "_", "0")  # fmt: skip
@@ -108,8 +108,9 @@ def arguments(folder: Path, models: Path, dice: random.Random) -> list[Any]:
     if dice.random() < 0.15:
         source = ["--sql", dice.choice(QUERIES).replace("DATA", str(data))]
     command = dice.choice(("fit", "fit", "score", "evaluate", "evaluate", "explain"))
+    streamed = dice.random() < 0.15 and command in ("fit", "score")
     if command == "fit":
-        model = dice.choice(("linear", "rankboost"))
+        model = dice.choice(("ap_sigmoid",) if streamed else ("linear", "rankboost"))
         chosen = [*source, "--target", dice.choice((*["target"] * 8, *NAMES[:4])), "--model", model,
                   "--no-calibration", "--out", folder / "m.toprank"]  # fmt: skip
         for option in dice.sample(sorted(OPTIONS), dice.choice((0, 0, 1, 2))):
@@ -127,6 +128,8 @@ def arguments(folder: Path, models: Path, dice: random.Random) -> list[Any]:
         )
     else:
         chosen = [models / "rules.toprank", *source, "--top", dice.choice((0, 2, 10**9))]
+    if streamed:
+        chosen += ["--memory", dice.choice(("900MB", "900MB", "900MB", "1B", "x"))]
     return [command, *chosen, *dice.choice(([], ["--json"] if command != "x" else []))]
 
 
@@ -168,6 +171,7 @@ def _formulas(path: Path) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     limit()
+    inputs.FIXED_BYTES = 10**9  # so --memory streams small tables too
     models, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     for seed in range(first, last):
         dice, folder = random.Random(f"command {seed}"), models / f"command-{first}"

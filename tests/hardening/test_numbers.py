@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import toprank
 from toprank import metrics
+from toprank.base import WeightScale
 from toprank.columns import Columns
 from toprank.metrics._kernels import inverse_log_sum, logarithmic_integral
 from toprank.ranking import (
@@ -131,18 +132,59 @@ def test_the_unit_of_weights_does_not_matter(name: str, unit: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("factor", [2.0, 1e-3, 1e-300])
-def test_nor_does_it_out_of_core(factor: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("factor", [7.0, 1e-3, 1e-300])
+@pytest.mark.parametrize("kind", ["any", "whole"])
+def test_nor_does_it_out_of_core(kind: str, factor: float, tmp_path: Path) -> None:
     X, y = draw_rows()
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    random = np.random.default_rng(1)
+    weight = random.uniform(0.5, 2.0, 200) if kind == "any" else random.integers(0, 4, 200)
+    shops = np.char.add("shop ", random.integers(0, 40, 200).astype(str))  # read as their counts
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(shop=shops)
     scores = []
     for k, scale in enumerate((1.0, factor)):
-        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, w=scale * weight)
-        frame.to_parquet(tmp_path / f"{k}.parquet")
+        frame.assign(y=y, w=scale * weight).to_parquet(tmp_path / f"{k}.parquet")
         model = toprank.GradientBoostingRanker(n_estimators=5, n_jobs=1, random_state=0)
         model.fit_source(tmp_path / f"{k}.parquet", target="y", sample_weight="w")
-        scores.append(model.decision_function(frame[["a", "b", "c"]]))
+        scores.append(model.decision_function(frame))
+        assert model.columns_.numbers[3] is not None
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        ([1, 2, 3, 0], [1, 2, 3, 0]),  # copies
+        ([2, 2, 2, 2], [1, 1, 1, 1]),
+        ([20, 30, 0, 50], [2, 3, 0, 5]),
+        ([0.75, 1.0, 1.25, 0.5], [3, 4, 5, 2]),
+        ([0.1, 0.1, 0.2, 99.6], [0.004, 0.004, 0.008, 3.984]),  # too many copies: the mean is 1
+        ([5, 6, 7, 8], [5 / 6.5, 6 / 6.5, 7 / 6.5, 8 / 6.5]),  # fifths are not tried
+        ([1.0, np.pi, 0.0, 0.0], [2 / (1 + np.pi), 2 * np.pi / (1 + np.pi), 0, 0]),
+        ([5e-324, 0.0, 0.0, 0.0], [1, 0, 0, 0]),
+        ([1e308, 1e308, 1e308, 1e308], [1, 1, 1, 1]),
+        ([0, 0, 0, 0], [0, 0, 0, 0]),
+    ],
+)
+def test_the_unit_of_weights(weight: list[float], expected: list[float]) -> None:
+    values = np.array(weight, dtype=np.float64)
+    scale = WeightScale.of(values)
+    np.testing.assert_allclose(scale.apply(values), expected, rtol=1e-4)
+    parts = [WeightScale.of(part) for part in np.array_split(values, 3)]
+    np.testing.assert_array_equal(WeightScale.merge(parts[::-1]).apply(values), scale.apply(values))
+    if values.max() < 1e300 and values.max() > 1e-300:
+        for constant in (1e-3, 7, 1 / 4, np.pi):
+            scaled = constant * values
+            np.testing.assert_array_equal(WeightScale.of(scaled).apply(scaled), scale.apply(values))
+
+
+def test_many_distinct_weights_are_no_copies() -> None:
+    values = np.arange(1.0, 12_000.0)
+    for scale in (
+        WeightScale.of(values),
+        WeightScale.merge([WeightScale.of(values[:7000]), WeightScale.of(values[7000:])]),
+    ):
+        assert scale.values is None
+        assert scale.apply(values).mean() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-30, 1e300])

@@ -133,6 +133,39 @@ def test_a_signal_leaves_no_half_written_file(
     assert old.read_text() == "of yesterday"
 
 
+def stream_slowly(wait: str) -> None:
+    """Make every batch of streamed rows take a minute, with temporary files in this folder."""
+    import tempfile
+
+    from toprank.cli import inputs
+    from toprank.sources import OpenSource
+
+    inputs.FIXED_BYTES = 10**9  # so few rows are streamed too
+    tempfile.tempdir = os.getcwd()
+    write_slowly(wait)
+    # what has been copied so far is in a folder of its own
+    OpenSource.batches = lambda self, *_: pd.DataFrame().to_csv(Path(self.folder) / "half")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("work", ["fit", "score"])
+def test_a_signal_leaves_no_copy_of_streamed_rows(
+    work: str, name: str, folder: Path, tmp_path: Path
+) -> None:
+    rows, model = folder / "rows.csv", folder / "m.toprank"
+    arguments = {
+        "fit": ["fit", rows, "--target", "y", "--out", "new.toprank"],
+        "score": ["score", model, rows, "--all", "--out", "scores.parquet"],
+    }[work]
+    process = Started(tmp_path, stream_slowly, "compiled", *arguments, "--memory", "900MB")
+    process.wait_for("writing")
+    os.kill(process.process.pid or 0, getattr(signal, name))
+    code, stdout, stderr = process.ended()
+    assert (code, stdout) == (128 + getattr(signal, name), "")
+    assert "Traceback" not in stderr
+    assert os.listdir(tmp_path / "here") == []
+
+
 def test_an_interruption_of_the_start_is_quiet() -> None:
     code = (
         "import os, signal, sys\n"
@@ -196,8 +229,9 @@ def test_little_memory_ends_with_a_message(megabytes: int, folder: Path) -> None
 FORKS = """
 import os, sys, signal, warnings
 import numpy as np, toprank
+from sklearn.base import clone
 X = np.random.default_rng(0).normal(size=(120, 3)); y = (X[:, 0] > 0.5).astype(int)
-model = toprank.GradientBoostingRanker(n_estimators=2, max_depth=2, n_jobs=2).fit(X, y)
+model = toprank.GradientBoostingRanker(n_estimators=2, max_depth=2, n_jobs=2, random_state=0).fit(X, y)
 expected = model.decision_function(X)
 warnings.simplefilter("ignore")
 child = os.fork()
@@ -205,13 +239,14 @@ if child == 0:
     signal.alarm(60)
     same = np.array_equal(model.decision_function(X), expected)
     model.explain(X[:3])
+    same &= np.array_equal(clone(model).fit(X, y).decision_function(X), expected)
     os._exit(0 if same else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_scores(folder: Path) -> None:
+def test_a_forked_process_scores_and_fits(folder: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
     done = subprocess.run([sys.executable, "-c", FORKS], env=environment, check=False, timeout=300)
     assert done.returncode == 0

@@ -20,7 +20,17 @@ from sqlglot import exp
 import toprank
 from toprank.report import evaluate
 from toprank.rule import DIALECTS, Literal, Rule, quote_identifier, sql_value
+from toprank.sources import Source
 from toprank.tables import TableError, csv_rows, read_table, write_table
+
+
+def streamed(sql: str) -> pd.DataFrame:
+    """The rows of a query that are read batch by batch, with a temporary folder beside them."""
+    with Source.of(sql=sql).opened(folder=os.curdir) as stream:
+        return pd.concat(list(stream.batches()))
+
+
+QUERIED = [lambda sql: read_table(sql=sql), streamed]  # what runs a user's query
 
 # -- names ------------------------------------------------------------------------------------------------
 
@@ -35,18 +45,30 @@ def test_two_columns_of_one_name_are_refused(kind: str, tmp_path: Path) -> None:
     else:
         separator = {"tsv": "\t", "semicolons": ";"}.get(kind, ",")
         frame.to_csv(path, index=False, sep=separator)
-    with pytest.raises(
-        TableError, match=r"rows\..* has 2 columns named 'target' \(columns 2 and 3\)"
-    ):
-        read_table(path)
+    for read in (read_table, lambda path: Source.of(path).schema()):  # at once, or batch by batch
+        with pytest.raises(
+            TableError, match=r"rows\..* has 2 columns named 'target' \(columns 2 and 3\)"
+        ):
+            read(path)
 
 
 def test_estimators_and_queries_refuse_them_too() -> None:
     frame = pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "b"])
     with pytest.raises(ValueError, match=r"2 columns named 'b' \(columns 2 and 3\)"):
         toprank.TreeRank().fit(frame, [0, 1, 0, 1])
-    with pytest.raises(TableError, match="2 columns named 'x'"):
-        read_table(sql="SELECT 1 AS x, 2 AS x")
+    for read in QUERIED:
+        with pytest.raises(TableError, match="2 columns named 'x'"):
+            read("SELECT 1 AS x, 2 AS x")
+
+
+def test_files_of_relational_data_refuse_them_too(tmp_path: Path) -> None:
+    cells = [pa.array(["r1", "r2"]), pa.array([0, 1]), pa.array([0, 1])]
+    pq.write_table(pa.Table.from_arrays(cells, names=["row", "y", "y"]), tmp_path / "paid.parquet")
+    examples = pd.DataFrame({"row": ["r1", "r2"]})
+    with pytest.raises(
+        ValueError, match=r"table 'paid' has 2 columns named 'y' \(columns 2 and 3\)"
+    ):
+        toprank.RelationalData({"paid": tmp_path / "paid.parquet"}, examples, target="positive")
 
 
 def test_other_headers_pass(tmp_path: Path) -> None:
@@ -123,14 +145,16 @@ FORBIDDEN = [
     "PRAGMA version",
     "",
     "-- nothing",
+    "SELECT 1); COPY (SELECT 1) TO 'out.csv'; SELECT * FROM (SELECT 2",
 ]
 
 
+@pytest.mark.parametrize("read", QUERIED)
 @pytest.mark.parametrize("query", FORBIDDEN)
-def test_a_query_is_one_select(query: str, here: Path) -> None:
+def test_a_query_is_one_select(query: str, read: Any, here: Path) -> None:
     before = sorted(os.listdir(here))
-    with pytest.raises(TableError, match="must be one SELECT"):
-        read_table(sql=query)
+    with pytest.raises(TableError, match="must be one SELECT|cannot be read: .*syntax error"):
+        read(query)
     assert sorted(os.listdir(here)) == before
 
 
@@ -143,9 +167,10 @@ def test_a_query_is_one_select(query: str, here: Path) -> None:
         "SELECT * FROM sqlite_scan('other' || '.db', 't')",
     ],
 )
-def test_a_query_reads_only_what_it_names(query: str, here: Path) -> None:
+@pytest.mark.parametrize("read", QUERIED)
+def test_a_query_reads_only_what_it_names(query: str, read: Any, here: Path) -> None:
     with pytest.raises(TableError, match="the query cannot be read"):
-        read_table(sql=query)
+        read(query)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +185,10 @@ def test_a_query_reads_only_what_it_names(query: str, here: Path) -> None:
         ("SELECT 'it''s' AS a", 1),
     ],
 )
-def test_files_that_a_query_names_are_read(query: str, n_rows: int, here: Path) -> None:
-    assert len(read_table(sql=query.replace("FOLDER", str(here)))) == n_rows
+@pytest.mark.parametrize("read", QUERIED)
+def test_files_that_a_query_names_are_read(query: str, n_rows: int, read: Any, here: Path) -> None:
+    assert len(read(query.replace("FOLDER", str(here)))) == n_rows
+    assert sorted(os.listdir(here)) == ["more.csv", "rows.csv", "secret.txt"]
 
 
 # -- SQL of rules ------------------------------------------------------------------------------------------

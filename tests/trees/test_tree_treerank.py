@@ -44,8 +44,9 @@ def test_auc_is_additive_over_splits_and_equals_the_metric(splitter) -> None:
     model = TreeRank(max_depth=5, splitter=splitter, random_state=0).fit(X, y, sample_weight=weight)
     scores = model.decision_function(X)
     auc = 0.5 + model.tree_.gains().sum()
-    assert auc == pytest.approx(metrics.roc_auc(y, scores, sample_weight=weight), abs=1e-12)
-    assert auc == pytest.approx(naive.pairwise_auc(y, scores, weight), abs=1e-12)
+    # a fit takes weights to 32 binary digits
+    assert auc == pytest.approx(metrics.roc_auc(y, scores, sample_weight=weight), abs=1e-10)
+    assert auc == pytest.approx(naive.pairwise_auc(y, scores, weight), abs=1e-10)
     assert (model.tree_.gains()[~model.tree_.is_leaf] > 0).all()
 
 

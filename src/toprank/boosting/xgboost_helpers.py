@@ -13,7 +13,7 @@ from scipy import sparse
 from toprank.boosting.settings import Settings
 from toprank.columns import Columns
 from toprank.exchange import Exchange
-from toprank.parallel import is_forked, thread_count
+from toprank.parallel import hold_openmp_after_fork, is_forked, thread_count
 
 __all__ = [
     "Workers",
@@ -36,6 +36,7 @@ MAX_ONE_HOT = 10  # categories of a column that are split off one by one; of mor
 
 def require_xgboost(submodule: str = "") -> Any:
     """Import XGBoost, or one of its submodules such as "dask"; or say how to install it."""
+    hold_openmp_after_fork()
     try:
         return import_module(f"xgboost.{submodule}" if submodule else "xgboost")
     except ImportError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -369,6 +370,8 @@ def would_not_fit(data: str | None, sql: str | None, memory: str | None) -> bool
     limit = memory_bytes(memory) or _free_memory()
     if data == "-" or (data is None and (sql is None or memory is None)):
         return False
+    if data is not None and os.path.exists(data) and stat.S_ISFIFO(os.stat(data).st_mode):
+        return False  # it can be read once
     if data is not None and sql is not None:
         return False  # reading it will say that one of them is too many
     try:

@@ -369,7 +369,7 @@ class Budget:
 
 # A string, or what is left of the text where it does not end; the parser gives up there, too.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_BLOCK = 2**22
+_BLOCK = 2**20
 
 
 def measure_json(text: bytes) -> tuple[int, int]:

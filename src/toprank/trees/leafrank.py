@@ -220,7 +220,7 @@ def make_tables(n_cells, any_category):
     """Return empty tables for so many cells; without categories the sets of bytes have one row."""
     n_cells = max(n_cells, 2)  # one row of bits means that there are no categories
     return CellTables(
-        np.empty((n_cells, N_ENTRIES), np.int32),
+        np.zeros((n_cells, N_ENTRIES), np.int32),
         np.empty((n_cells, 2)),
         np.zeros((n_cells if any_category else 1, SET_BYTES), np.uint8),
         np.empty((n_cells, 3), np.int64),

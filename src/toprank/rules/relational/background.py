@@ -64,6 +64,8 @@ class TableSource:
                 raise ValueError(f"{what}: there is no Parquet file in {str(path)!r}")
             if not files[0].is_file():
                 raise ValueError(f"{what}: there is no file {str(path)!r}")
+            for file in files:
+                tables.check_header(str(file), what)
             listed = ", ".join(sql_value(str(file.resolve())) for file in files)
             return cls(f"read_parquet([{listed}])")
         return table if isinstance(table, TableSource) else cls.of_arrow(as_arrow(table, what))
