@@ -107,8 +107,11 @@ def run_cell(data: str, repeat: int, method: str, rounds: int, mode: str) -> dic
             if t in CHECKPOINTS or t == len(evaluated_by_round):
                 area = recall_precision_area(test.labels, scores)
                 curve.append([int(evaluated_by_round[t - 1]), round(area, 6)])
+        if not model.rounds_:  # it warned: every example has the same score
+            scores = model.decision_function(test)
+            curve = [[0, round(recall_precision_area(test.labels, scores), 6)]]
         learners = len(model.rounds_)
-        rule = str(max(model.rounds_, key=lambda kept: kept.step).rules[-1])
+        rule = str(max(model.rounds_, key=lambda kept: kept.step).rules[-1]) if learners else ""
     return {
         "auroc": roc_auc(test.labels, scores),
         "aurpc": recall_precision_area(test.labels, scores),
