@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -213,6 +214,7 @@ def rdn_boost(train: RelationalData, test: RelationalData, seed: int) -> np.ndar
         subprocess.run(
             [python, "-c", SRLEARN, str(path), str(answer)],
             check=True, capture_output=True, cwd=folder, text=True, timeout=6 * SRLEARN_SECONDS,
+            env={**os.environ, "JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC"},
         )  # fmt: skip
         found = json.loads(answer.read_text())
     return np.array([found[example] for example in examples_of(test)])
@@ -231,9 +233,15 @@ CLAUSES = ("clauses", "clauses, the paper's language")
 OURS = (*CLAUSES, "RelationalFeatures + boosting")
 
 
+def children_seconds() -> float:
+    """Return the time on the processor of the processes that this one has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_cell(data: str, fold: int, method: str) -> dict[str, Any]:
     train, test = split(data, fold)
-    start = time.process_time()
+    start, java = time.process_time(), children_seconds()
     try:
         scores = {**METHODS, **LANGUAGES}[method](train, test, fold)
     except subprocess.TimeoutExpired:
@@ -245,7 +253,7 @@ def run_cell(data: str, fold: int, method: str) -> dict[str, Any]:
         "ap": average_precision(labels, scores),
         "aurpc": recall_precision_area(labels, scores),
         "auroc": roc_auc(labels, scores),
-        "cpu_seconds": round(time.process_time() - start, 1),
+        "cpu_seconds": round(time.process_time() - start + children_seconds() - java, 1),
     }
 
 

@@ -52,6 +52,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "PRankBoost": {
         "area, rate 1, length 6": partial(PRankBoost, max_length=6),
         "area, rate 1, length 3": partial(PRankBoost, max_length=3),
+        "area, rate 1, length auto": partial(PRankBoost, max_length="auto"),
         **{
             f"exact, rate {rate:g}, length {length}": partial(
                 PRankBoost, step="exact", learning_rate=rate, max_length=length
@@ -64,6 +65,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
                 (0.25, 3),
                 (0.25, 2),
                 (0.1, 3),
+                (0.25, "auto"),
             )
         },
     },

@@ -114,6 +114,9 @@ class Language:
     background: Background
     functions: tuple[str, ...] = ("count", "min", "max", "mean", "sum")
     max_aggregates: int = 300
+    through_links: bool = (
+        False  # whether a table that only links an example to others is no step of its own
+    )
 
     @cached_property
     def comparable(self) -> frozenset[str]:
@@ -143,12 +146,22 @@ class Language:
 
     @cached_property
     def of_head(self) -> tuple[CodedAggregate, ...]:
-        """The aggregates over the head's arguments: those of one atom, then those of two."""
+        """The aggregates over the head's arguments: those of one atom, then those of two.
+
+        With `through_links` there are those of three too, where each example has one fact of the first
+        atom: the row that holds its foreign keys.
+        """
         types = self.schema.target.types
         single = self.of_variables(types, range(len(types)))
         found = dict.fromkeys(single)
         for first in dict.fromkeys(a.atoms[0] for a in single if not a.constants):
-            found.update(dict.fromkeys(self._with_second(first, types)))
+            found.update(dict.fromkeys(self._longer((first,), types)))
+        for pair in list(found) if self.through_links else ():
+            if len(pair.atoms) == 2 and pair.function == "count" and not pair.constants:
+                first = pair.atoms[0]
+                fixed = [p for p, term in enumerate(first.terms) if term < LOCAL]
+                if self.background.is_key(first.predicate, fixed):
+                    found.update(dict.fromkeys(self._longer(pair.atoms, types)))
         return tuple(found)[: self.max_aggregates]
 
     def of_variables(self, types: Sequence[str], variables: Sequence[int]) -> list[CodedAggregate]:
@@ -167,20 +180,26 @@ class Language:
     def _types(self, mode: Mode) -> tuple[str, ...]:
         return self.schema.predicates[self.schema.index(mode.predicate)].types
 
-    def _with_second(self, first: CodedAtom, types: Sequence[str]) -> Iterator[CodedAggregate]:
-        """Yield the aggregates of two atoms, the second on variables that the first introduces."""
-        known = dict(enumerate(types))
-        own = self.schema.predicates[first.predicate].types
-        known.update({t: n for t, n in zip(first.terms, own, strict=True) if t >= LOCAL})
+    def _longer(
+        self, atoms: tuple[CodedAtom, ...], types: Sequence[str]
+    ) -> Iterator[CodedAggregate]:
+        """Yield the aggregates of one atom more, on variables that the last one introduces."""
+        known, new = dict(enumerate(types)), set[int]()
+        for atom in atoms:
+            own = self.schema.predicates[atom.predicate].types
+            new = {t for t in atom.terms if t >= LOCAL and t not in known}
+            known.update({t: n for t, n in zip(atom.terms, own, strict=True) if t in new})
         for mode in self.schema.modes:
             choices: list[list[int | None]] = []
             for kind, name in zip(mode.kinds, self._types(mode), strict=True):
                 fitting = [v for v, own in known.items() if own == name]
-                outer = [v for v in fitting if v < LOCAL] if kind == "-" else []
-                choices.append([*fitting] if kind == "+" else [None, *outer])
+                # an output may be known too: an argument of the head or, of a link, another key
+                repeated = [v for v in fitting if v < LOCAL or self.through_links]
+                outputs = [None, *repeated] if kind == "-" else [None]
+                choices.append([*fitting] if kind == "+" else outputs)
             for terms in product(*choices):
-                if any(t is not None and t >= LOCAL for t in terms):
-                    yield from self._aggregates(mode, terms, (first,))
+                if any(t in new for t in terms):
+                    yield from self._aggregates(mode, terms, atoms)
 
     def _aggregates(
         self, mode: Mode, terms: Sequence[int | None], before: tuple[CodedAtom, ...]
@@ -191,6 +210,8 @@ class Language:
         numbered = [start + p if t is None else t for p, t in enumerate(terms)]
         atom = CodedAtom(j, tuple(numbered))
         if atom in before or not self._affordable((*before, atom)):
+            return
+        if self.through_links and any(self._repeats(atom, other) for other in before):
             return
         names = _renumbered((*before, atom))
         yield CodedAggregate("count", names)
@@ -204,6 +225,14 @@ class Language:
             for place, code in zip(places, codes, strict=True):
                 fixed[place] = -code - 1
             yield CodedAggregate("count", _renumbered((*before, CodedAtom(j, tuple(fixed)))))
+
+    def _repeats(self, atom: CodedAtom, other: CodedAtom) -> bool:
+        """Return whether two atoms can only be about one fact."""
+        if atom.predicate != other.predicate:
+            return False
+        pairs = zip(atom.terms, other.terms, strict=True)
+        equal = [p for p, (own, term) in enumerate(pairs) if own == term]
+        return bool(equal) and self.background.is_key(atom.predicate, equal)
 
     def _affordable(self, atoms: tuple[CodedAtom, ...]) -> bool:
         """Return whether the join of some atoms is small enough to be grouped."""
