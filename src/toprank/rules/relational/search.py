@@ -195,8 +195,9 @@ class Language:
                 fitting = [v for v, own in known.items() if own == name]
                 # an output may be known too: an argument of the head or, of a link, another key
                 repeated = [v for v in fitting if v < LOCAL or self.through_links]
-                outputs = [None, *repeated] if kind == "-" else [None]
-                choices.append([*fitting] if kind == "+" else outputs)
+                choices.append([*fitting] if kind == "+" else [None])
+                if kind == "-":
+                    choices[-1] += repeated
             for terms in product(*choices):
                 if any(t in new for t in terms):
                     yield from self._aggregates(mode, terms, atoms)
@@ -211,7 +212,7 @@ class Language:
         atom = CodedAtom(j, tuple(numbered))
         if atom in before or not self._affordable((*before, atom)):
             return
-        if self.through_links and any(self._repeats(atom, other) for other in before):
+        if self.through_links and any(self._same_fact(atom, other) for other in before):
             return
         names = _renumbered((*before, atom))
         yield CodedAggregate("count", names)
@@ -226,7 +227,7 @@ class Language:
                 fixed[place] = -code - 1
             yield CodedAggregate("count", _renumbered((*before, CodedAtom(j, tuple(fixed)))))
 
-    def _repeats(self, atom: CodedAtom, other: CodedAtom) -> bool:
+    def _same_fact(self, atom: CodedAtom, other: CodedAtom) -> bool:
         """Return whether two atoms can only be about one fact."""
         if atom.predicate != other.predicate:
             return False
