@@ -41,7 +41,7 @@ class RelationalFeatures(TransformerMixin, BaseEstimator):
     Each column is an aggregate over the facts that are joined with an example's arguments: how many
     publications a person has, how many of them together with another, the mean charge of a molecule's atoms.
     Where each example has one row in a table that holds its foreign keys, what lies behind these counts as
-    near: whether it rained in the shop of a visit on its day, how many visits that shop had before.
+    near: whether it rained at the shop of a visit on its day, how many visits that shop has.
     Put it before any ranker of tables: the same `RelationalData` then serves a model of clauses, to be
     read, and a model of trees. No label is looked at.
 
