@@ -35,6 +35,7 @@ from toprank.rules.relational.clause import (
     CodedAtom,
     CodedComparison,
     CodedLiteral,
+    canonical,
     decode,
     ordered,
 )
@@ -257,12 +258,7 @@ class Language:
 
 def _renumbered(atoms: tuple[CodedAtom, ...]) -> tuple[CodedAtom, ...]:
     """Number the local variables of atoms in order of appearance."""
-    names: dict[int, int] = {}
-
-    def rename(term: int) -> int:
-        return term if term < LOCAL else names.setdefault(term, LOCAL + len(names))
-
-    return tuple(atom.renamed(rename) for atom in atoms)
+    return canonical(atoms, LOCAL)  # type: ignore[return-value]  # of atoms, atoms
 
 
 # -- cut points --------------------------------------------------------------------------------------
