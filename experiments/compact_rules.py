@@ -279,7 +279,7 @@ def _tables(cells: pd.DataFrame, sets: pd.DataFrame) -> str:
     n_splits = wide.groupby("data").size()
     text = (
         f"{len(table)} sets ({int((half == 0).sum())} and {int((half == 1).sum())} by half), "
-        f"{n_splits.min()} to {n_splits.max()} splits a set.\n\n"
+        f"{n_splits.min()} to {n_splits.max()} splits a set. {_verdict(table)}\n\n"
     )
     text += markdown_table(header, rows)
     lines = [
@@ -292,6 +292,21 @@ def _tables(cells: pd.DataFrame, sets: pd.DataFrame) -> str:
         + "\n"
         + markdown_table(["set", "rows", "positives", "half", *table.columns], lines)
         + "\n"
+    )
+
+
+def _verdict(table: pd.DataFrame) -> str:
+    """Say who is first, by mean and by rank, and against whom the lead of ours is more than chance."""
+    rivals = [method for method in table.columns if method != OURS]
+    beyond = [
+        m for m in rivals if len(table) > 5 and wilcoxon(table[OURS] - table[m]).pvalue < 0.05
+    ]
+    ahead = [m for m in beyond if table[OURS].mean() > table[m].mean()]
+    within = [m for m in rivals if m not in beyond]
+    return (
+        f"First in mean AP: {table.mean().idxmax()}; by mean rank: "
+        f"{table.rank(axis=1, ascending=False).mean().idxmin()}. {OURS} is ahead beyond chance of "
+        f"{', '.join(ahead) or 'none'}; within chance of {', '.join(within) or 'none'}."
     )
 
 

@@ -82,6 +82,14 @@ classes_ : ndarray of shape (2,)
 offset_ : float
     The threshold that was subtracted from the scores.
 """,
+    "sql_score": """
+score : str, default="score"
+    Name of the column that holds the score.
+dialect : str, optional
+    The database that will read it: bigquery, clickhouse, databricks, duckdb, mysql, postgres,
+    redshift, snowflake, sqlite or trino. By default only what all of them read alike is
+    written, names in double quotes, and text with a backslash is refused.
+""",
     "clause_limits": """
 max_evaluated : int or None, default=None
     Stop the search for a clause once so many were scored.

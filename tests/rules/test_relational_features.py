@@ -119,3 +119,33 @@ def test_models_are_compared_and_fitted_on_relational_data_by_name() -> None:
     assert isinstance(fitted.steps[-1][1], LogisticRanker)
     with pytest.raises(ValueError, match="clauses learns clauses over several tables"):
         make_model("clauses")
+
+
+def test_keys_of_several_columns_are_followed_to_the_tables_behind_them() -> None:
+    """Each visit has one shop and one day; rain is known by both, an umbrella shop by its street."""
+    rng = np.random.default_rng(0)
+    visits = pd.DataFrame({
+        "visit": [f"v{k}" for k in range(120)],
+        "shop": rng.choice([f"s{k}" for k in range(6)], 120),
+        "day": rng.choice([f"d{k}" for k in range(9)], 120),
+    })  # fmt: skip
+    rain = visits[["shop", "day"]].drop_duplicates().sample(frac=0.4, random_state=0)
+    streets = pd.DataFrame({"shop": [f"s{k}" for k in range(6)], "street": list("aabbcc")})
+    wet = pd.DataFrame({"street": ["a", "c"]})
+    tables = {"made": visits, "rain": rain, "lies": streets, "wet": wet}
+    types = {
+        "good": ["visit"], "made": ["visit", "shop", "day"], "rain": ["shop", "day"],
+        "lies": ["shop", "street"], "wet": ["street"],
+    }  # fmt: skip
+    data = RelationalData(tables, visits[["visit"]], target="good", types=types)
+    features = RelationalFeatures()
+    columns = features.fit_transform(data)
+    names = features.get_feature_names_out().tolist()
+    rained = visits.merge(rain.assign(n=1), how="left")["n"].fillna(0)
+    np.testing.assert_array_equal(columns[:, names.index("count(made(A,B,C), rain(B,C))")], rained)
+    street = visits["shop"].map(streets.set_index("shop")["street"])
+    found = columns[:, names.index("count(made(A,B,_), lies(B,D), wet(D))")]
+    np.testing.assert_array_equal(found, street.isin(["a", "c"]))
+    assert not any(name.count("made(A,") > 1 for name in names)  # the same row twice
+    test = data[np.arange(40)]
+    np.testing.assert_array_equal(features.transform(test), columns[:40])

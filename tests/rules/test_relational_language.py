@@ -24,7 +24,13 @@ from toprank.rules.relational.clause import (
     Variable,
     ordered,
 )
-from toprank.rules.relational.search import EXTENSIONS, choose_cuts, extensions, short_between
+from toprank.rules.relational.search import (
+    EXTENSIONS,
+    ValueSums,
+    choose_cuts,
+    extensions,
+    short_between,
+)
 
 A, B, C = map(Variable, "ABC")
 N = 40
@@ -167,16 +173,33 @@ def test_cuts_lie_between_values_and_hold_for_the_seed() -> None:
     values = np.array([0.0, 1.0, 2.0, np.nan, 2.0])
     weights = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [1.0, 1.0], [0.0, 4.0]])
     present = np.array([True, True, True, True, True])
-    low = choose_cuts(values, 1.0, "<=", weights, present, whole=False)
+    found = ValueSums.of(values, weights, present)
+    low = choose_cuts(found, 1.0, "<=", whole=False)
     assert [(c.value, c.positives, c.negatives) for c in low] == [(1.5, 2.0, 1.0), (2.0, 6.0, 4.0)]
-    high = choose_cuts(values, 1.0, ">", weights, present, whole=False)
+    high = choose_cuts(found, 1.0, ">", whole=False)
     assert [(c.value, c.positives, c.negatives) for c in high] == [(0.5, 6.0, 3.0)]
-    counts = choose_cuts(values, 2.0, ">=", weights, present, whole=True)
+    counts = choose_cuts(found, 2.0, ">=", whole=True)
     assert [(c.value, c.positives) for c in counts] == [(1.0, 6.0), (2.0, 4.0)]
-    assert choose_cuts(values, np.nan, "<=", weights, present, whole=False) == []
+    assert choose_cuts(found, np.nan, "<=", whole=False) == []
     rng = np.random.default_rng(0)
     for low_value, high_value in np.sort(rng.normal(size=(200, 2)), axis=1):
         assert low_value <= short_between(low_value, high_value) < high_value
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("operator", ["<=", ">", ">="])
+def test_cuts_weigh_what_a_loop_over_the_heads_weighs(operator: str, counts: bool) -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 40, 300) - (0.0 if counts else 7.5)
+    values[rng.random(300) < 0.1] = np.nan
+    weights, present = rng.random((300, 2)), rng.random(300) < 0.7
+    cuts = choose_cuts(ValueSums.of(values, weights, present), 12.5, operator, whole=False)
+    compare = {"<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[operator]
+    assert cuts
+    for cut in cuts:
+        holds = [h for h in range(300) if present[h] and compare(values[h], cut.value)]
+        expected = weights[holds].sum(axis=0)
+        assert (cut.negatives, cut.positives) == pytest.approx(tuple(expected))
 
 
 def test_many_constants_are_used_where_nothing_else_joins_them() -> None:

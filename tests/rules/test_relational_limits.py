@@ -15,7 +15,7 @@ import pytest
 from relational_worlds import friends
 
 from toprank import Mode, RelationalData, RelationalPRankBoost, stopping
-from toprank.rules.relational.background import Queries, TimeUpError, connect
+from toprank.rules.relational.background import BATCH_ROWS, Queries, TimeUpError, connect
 from toprank.rules.relational.bottom import MAX_REPEATED, Saturation
 from toprank.rules.relational.coverage import Coverage
 from toprank.rules.relational.schema import Predicate, infer_modes
@@ -81,15 +81,15 @@ def test_a_literal_repeats_few_known_variables() -> None:
 
 def test_what_was_scored_before_time_was_up_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     data, y = friends(n=150)
-    calls, fetch = [], Queries.fetch
+    calls, run = [], Queries.run
 
-    def slow_after_first(self, sql, deadline):
+    def slow_after_first(self, sql, take, deadline):
         calls.append(sql)
         if len(calls) % 2 == 0:
             raise TimeUpError
-        return fetch(self, sql, deadline)
+        run(self, sql, take, deadline)
 
-    monkeypatch.setattr(Queries, "fetch", slow_after_first)
+    monkeypatch.setattr(Queries, "run", slow_after_first)
     with Coverage(data.background, data.codes()) as coverage:
         limits = RelationalLimits(max_seconds=60.0, lookahead=3)
         source = RelationalSource(data, coverage, limits, np.random.RandomState(0))
@@ -101,13 +101,13 @@ def test_what_was_scored_before_time_was_up_still_counts(monkeypatch: pytest.Mon
 
 def test_a_slow_query_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     data, y = friends(n=60)
-    fetch = Queries.fetch
+    run = Queries.run
 
-    def slow(self, sql, deadline):
+    def slow(self, sql, take, deadline):
         assert deadline < math.inf
-        return fetch(self, SLOW, deadline)
+        run(self, SLOW, take, deadline)
 
-    monkeypatch.setattr(Queries, "fetch", slow)
+    monkeypatch.setattr(Queries, "run", slow)
     start = time.monotonic()
     model = RelationalPRankBoost(3, max_seconds=0.2, random_state=0)
     with pytest.warns(UserWarning, match="stopped after max_seconds"):
@@ -121,18 +121,23 @@ def test_a_query_can_be_stopped_and_the_next_one_runs(n_threads: int) -> None:
     pl.LazyFrame({"a": [1]}).collect()  # sets a handler of its own for Ctrl-C
     cursor = connect().cursor()
     cursor.execute(f"SET threads = {n_threads}")
-    queries = Queries(cursor)
+    queries, batches = Queries(cursor), []
     start = time.monotonic()
     with pytest.raises(TimeUpError):
-        queries.fetch(SLOW, start + 0.2)
+        queries.run(SLOW, batches.append, start + 0.2)
     with pytest.raises(TimeUpError):
-        queries.fetch(SLOW, start)
+        queries.run(SLOW, batches.append, start)
     send_interrupt(after=0.2)
     with pytest.raises(KeyboardInterrupt):
-        queries.fetch(SLOW)
+        queries.run(SLOW, batches.append)
     with pytest.raises(Exception, match="no_such_table"):
-        queries.fetch("SELECT * FROM no_such_table")
-    assert queries.fetch("SELECT 7 AS n")["n"].tolist() == [7]
+        queries.run("SELECT * FROM no_such_table", batches.append)
+    assert not batches
+    n_rows = 2 * BATCH_ROWS + 7
+    queries.run(f"SELECT range AS n FROM range({n_rows})", batches.append)
+    assert len(batches) > 2  # a large answer is never whole in memory
+    found = np.concatenate([batch["n"].to_numpy() for batch in batches])
+    np.testing.assert_array_equal(np.sort(found), np.arange(n_rows))
     queries.close()
     assert time.monotonic() - start < 30
 
@@ -158,7 +163,7 @@ def test_a_signal_in_the_middle_of_a_query_keeps_the_rounds(
     """Ctrl-C while DuckDB is at work, not only between rounds."""
     data, y = friends(n=150)
     whole = RelationalPRankBoost(6, random_state=0).fit(data, y)
-    searches, best, fetch = [], RelationalSource.best, Queries.fetch
+    searches, best, run = [], RelationalSource.best, Queries.run
 
     def counted(self, *arguments):
         searches.append(1)
@@ -166,15 +171,15 @@ def test_a_signal_in_the_middle_of_a_query_keeps_the_rounds(
             self.coverage._cache.clear()  # so that it has something to ask
         return best(self, *arguments)
 
-    def interrupted(self, sql, deadline=math.inf):
+    def interrupted(self, sql, take, deadline=math.inf):
         if len(searches) == 4:
             searches.append(1)
             send_interrupt(after=0.2)
             sql = SLOW
-        return fetch(self, sql, deadline)
+        run(self, sql, take, deadline)
 
     monkeypatch.setattr(RelationalSource, "best", counted)
-    monkeypatch.setattr(Queries, "fetch", interrupted)
+    monkeypatch.setattr(Queries, "run", interrupted)
     with pytest.warns(UserWarning, match="keeping the 3 of 6 rounds"):
         model = RelationalPRankBoost(6, random_state=0).fit(data, y)
     assert [kept.rules for kept in model.rounds_] == [kept.rules for kept in whole.rounds_[:3]]

@@ -411,3 +411,25 @@ def test_rules_find_card_fraud(data_dir):
     half = len(y) // 2
     model = PRankBoost(30, random_state=0).fit(rows[:half], y[:half])
     assert average_precision(y[half:], model.decision_function(rows[half:])) > 0.65
+
+
+def test_the_length_of_clauses_is_chosen_by_inner_folds() -> None:
+    """What needs two conditions gets them; what one condition tells gets no more; copies change nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 12, (600, 6)).astype(float)
+    both = (X[:, 0] > 5) == (X[:, 1] > 5)  # no sum of single conditions tells it
+    long = PRankBoost(8, max_length="auto", random_state=0).fit(X, both)
+    short = PRankBoost(8, max_length="auto", random_state=0).fit(X, X[:, 2] > 9)
+    assert long.max_length_ >= 2 > short.max_length_
+    same = PRankBoost(8, max_length=long.max_length_, random_state=0).fit(X, both)
+    assert long.rules_.equals(same.rules_)
+    assert PRankBoost(1, max_length=5).fit(X, both).max_length_ == 5
+    order = rng.permutation(600)
+    shuffled = PRankBoost(8, max_length="auto", random_state=0).fit(X[order], both[order])
+    assert shuffled.max_length_ == long.max_length_
+    twice = PRankBoost(8, max_length="auto", random_state=0)
+    twice.fit(np.repeat(X, 2, axis=0), np.repeat(both, 2))
+    weighted = PRankBoost(8, max_length="auto", random_state=0).fit(X, both, np.full(600, 2.0))
+    assert twice.max_length_ == weighted.max_length_
+    few = PRankBoost(2, max_length="auto").fit(X[:40], np.arange(40) == 3)
+    assert few.max_length_ == 3  # one positive is in no two folds

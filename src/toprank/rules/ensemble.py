@@ -241,6 +241,7 @@ class BoostedRules(BaseRanker):
         order = np.lexsort((table["round"], -table["adds"].abs(), table["row"]))
         return table.iloc[order].reset_index(drop=True)
 
+    @fill_docstring
     def to_sql(
         self, table: str = "rows", *, score: str = "score", dialect: str | None = None
     ) -> str:
@@ -251,12 +252,7 @@ class BoostedRules(BaseRanker):
         table : str, default="rows"
             Name of the table; its columns have the names of the training table (x0, x1, ... if it
             was an array) and NULL where a cell is missing.
-        score : str, default="score"
-            Name of the column that holds the score.
-        dialect : str, optional
-            The database that will read it: bigquery, clickhouse, databricks, duckdb, mysql, postgres,
-            redshift, snowflake, sqlite or trino. By default only what all of them read alike is
-            written, names in double quotes, and text with a backslash is refused.
+        %(sql_score)s
 
         Returns
         -------

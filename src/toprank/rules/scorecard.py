@@ -32,7 +32,7 @@ from toprank.binning import MISSING, N_BINS, OTHER
 from toprank.docstrings import fill_docstring
 from toprank.metrics import average_precision
 from toprank.rule import Literal, Rule
-from toprank.rules._kernels import histograms_of_many, row_hashes
+from toprank.rules._kernels import histograms_of_many
 from toprank.rules.boosters import Booster, KeptRound
 from toprank.rules.ensemble import BoostedRules
 from toprank.rules.weak_rankers import BinnedColumns, BinnedRows, simplified, total_weights
@@ -407,13 +407,8 @@ class ScorecardBuilder(Booster):
 
     def cross_validate(self, n_rules: int, lengths: Sequence[int], n_folds: int) -> np.ndarray:
         """Return average precision by length, number of rules and fold, in this order."""
-        fold = self._folds(n_folds)
         scores = np.full((len(lengths), n_rules, n_folds), np.nan)
-        for k in range(n_folds):
-            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            sides = [self.positive[part] for part in (train, test)]
-            if not all(side.any() and not side.all() for side in sides):
-                continue
+        for k, (train, test) in self.rows.folds(self.positive, n_folds):
             for a, length in enumerate(lengths):
                 stages = self.grow(train, n_rules, length)
                 masks = self.masks([stage.rule for stage in stages], test)
@@ -423,21 +418,12 @@ class ScorecardBuilder(Booster):
                         f = sum(
                             b * mask for b, mask in zip(stages[m].beta[1:], masks, strict=False)
                         )
+                        weight = self.sample_weight[test]
                         quality = average_precision(
-                            sides[1], np.round(f, 9), sample_weight=self.sample_weight[test]
+                            self.positive[test], np.round(f, 9), sample_weight=weight
                         )
                     scores[a, m, k] = quality
         return scores
-
-    def _folds(self, n_folds: int) -> np.ndarray:
-        """Deal the rows of each class out to folds by their contents: copies of a row stay together."""
-        hashes = row_hashes(self.rows.codes)
-        random = np.random.RandomState(self.rows.seed)
-        fold = np.empty(len(hashes), dtype=np.int64)
-        for side in (self.positive, ~self.positive):
-            distinct, inverse = np.unique(hashes[side], return_inverse=True)
-            fold[side] = (random.permutation(len(distinct)) % n_folds)[inverse]
-        return fold
 
 
 def balanced(positive: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ histogram of the class weights a column gives the weights under every literal on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -354,6 +354,24 @@ class BinnedRows:
     codes: np.ndarray  # bytes, of shape (n_columns, n_rows)
     pool: ThreadPool | None = None  # for large tables
     seed: int = 0  # of what a search draws
+
+    def folds(
+        self, positive: np.ndarray, n_folds: int
+    ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+        """Yield the number of a fold, the rows outside it and those in it, if each have both classes.
+
+        The rows of each class are dealt out by their contents: copies of a row stay together.
+        """
+        hashes = row_hashes(self.codes)
+        random = np.random.RandomState(self.seed)
+        fold = np.empty(len(hashes), dtype=np.int64)
+        for side in (positive, ~positive):
+            distinct, inverse = np.unique(hashes[side], return_inverse=True)
+            fold[side] = (random.permutation(len(distinct)) % n_folds)[inverse]
+        for k in range(n_folds):
+            parts = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            if all(positive[rows].any() and not positive[rows].all() for rows in parts):
+                yield k, parts
 
     def sums(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the sums of one value a row by column and bin, of shape (n_columns, 256).

@@ -13,7 +13,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 UNSEEN = 2**31 - 2  # the code of constants that no fact holds: it joins with nothing
 MEMORY_SHARE = 0.5  # of the machine's memory, for DuckDB
 INTERRUPT_SECONDS = 0.05  # between attempts to stop a query: one not yet begun ignores them
+BATCH_ROWS = 2**17  # of an answer that are handed over together
 
 
 # -- where rows are --------------------------------------------------------------------------------
@@ -341,7 +342,7 @@ class Background:
         """
         if (j, column) not in self._indexes:
             values = self.rows(j)[:, column]
-            order = np.argsort(values, kind="stable")
+            order = np.argsort(values, kind="stable").astype(np.int32)
             self._indexes[j, column] = order, values[order]
         return self._indexes[j, column]
 
@@ -429,45 +430,44 @@ class Background:
         return self._numbers[name]
 
     def aggregate_table(self, pattern: CodedAggregate) -> str:
-        """Return the table of an aggregate, in which every constant is -1; it is made once.
+        """Return the table of an aggregate, as in `aggregate_sql`; it is made once."""
+        if pattern not in self._aggregates:
+            table = f"aggregate_{len(self._aggregates)}"
+            self.cursor().execute(f"CREATE TABLE {table} AS {self.aggregate_sql(pattern)}")
+            self._aggregates[pattern] = table
+        return self._aggregates[pattern]
+
+    def aggregate_sql(self, pattern: CodedAggregate) -> str:
+        """Return SQL of an aggregate, in which every constant is -1.
 
         Columns b0, b1, ... hold the variables that the aggregate shares with its clause (in the order
         of `pattern.variables`), k0, k1, ... the constants, n the value.
         """
-        if pattern not in self._aggregates:
-            cursor = self.cursor()
-            table = f"aggregate_{len(self._aggregates)}"
-            cells: dict[int, list[str]] = {}
-            constants: list[str] = []
-            tables = []
-            for k, atom in enumerate(pattern.atoms):
-                tables.append(f"fact_{atom.predicate} AS t{k}")
-                for p, term in enumerate(atom.terms):
-                    (constants if term < 0 else cells.setdefault(term, [])).append(f"t{k}.c{p}")
-            shared = pattern.variables
-            grouped = [f"{cells[v][0]} AS b{k}" for k, v in enumerate(shared)]
-            grouped += [f"{cell} AS k{k}" for k, cell in enumerate(constants)]
-            local = [v for v in cells if v not in shared]
-            rows = [*grouped, *(f"{cells[v][0]} AS v{v}" for v in local)]
-            tests = [f"{other} = {first}" for first, *others in cells.values() for other in others]
-            tests += [f"{cells[v][0]} IS NOT NULL" for v in shared]
-            tests += [f"{cell} IS NOT NULL" for cell in constants]
-            query = f"SELECT DISTINCT {', '.join(rows)} FROM {', '.join(tables)}"
-            source = f"({query} WHERE {' AND '.join(tests)})"
-            value = "count(*)"
-            if pattern.function != "count":
-                of_type = self._type_of(pattern, pattern.variable)
-                source += f" JOIN {of_type.table} AS d ON d.code = v{pattern.variable}"
-                number = "d.value" if of_type.is_number else "NULL"
-                value = f"{_AGGREGATE_SQL[pattern.function]}(CAST({number} AS DOUBLE))"
-            names = [cell.split(" AS ")[1] for cell in grouped]
-            listed = ", ".join(names)
-            cursor.execute(
-                f"CREATE TABLE {table} AS SELECT {listed}, CAST({value} AS DOUBLE) AS n "
-                f"FROM {source} GROUP BY {listed}"
-            )
-            self._aggregates[pattern] = table
-        return self._aggregates[pattern]
+        cells: dict[int, list[str]] = {}
+        constants: list[str] = []
+        tables = []
+        for k, atom in enumerate(pattern.atoms):
+            tables.append(f"fact_{atom.predicate} AS t{k}")
+            for p, term in enumerate(atom.terms):
+                (constants if term < 0 else cells.setdefault(term, [])).append(f"t{k}.c{p}")
+        shared = pattern.variables
+        grouped = {f"b{k}": cells[v][0] for k, v in enumerate(shared)}
+        grouped.update({f"k{k}": cell for k, cell in enumerate(constants)})
+        tests = [f"{other} = {first}" for first, *others in cells.values() for other in others]
+        tests += [f"{cell} IS NOT NULL" for cell in grouped.values()]
+        # facts are distinct, so a row of the join is a binding of all variables, each once
+        value = "CAST(count(*) AS INTEGER)"
+        if pattern.function != "count":
+            of_type = self._type_of(pattern, pattern.variable)
+            tables.append(f"{of_type.table} AS d")
+            tests.append(f"d.code = {cells[pattern.variable][0]}")
+            number = "d.value" if of_type.is_number else "NULL"
+            value = f"{_AGGREGATE_SQL[pattern.function]}(CAST({number} AS DOUBLE))"
+        columns = ", ".join(f"{cell} AS {name}" for name, cell in grouped.items())
+        return (
+            f"SELECT {columns}, {value} AS n FROM {', '.join(tables)} WHERE {' AND '.join(tests)} "
+            f"GROUP BY {', '.join(grouped.values())}"
+        )
 
     def _type_of(self, aggregate: CodedAggregate, variable: int) -> ArgumentType:
         atom = next(atom for atom in aggregate.atoms if variable in atom.terms)
@@ -549,15 +549,22 @@ class Queries:
         self._stop()
         self._pool.shutdown()
 
-    def fetch(self, sql: str, deadline: float = math.inf) -> dict[str, Any]:
-        """Run a query and return its columns as arrays.
+    def run(
+        self, sql: str, take: Callable[[pa.RecordBatch], None], deadline: float = math.inf
+    ) -> None:
+        """Run a query and hand over its rows batch by batch: there may be more than fit memory.
 
         Past the deadline (on the clock of `time.monotonic`) it is stopped and `TimeUpError` raised.
         """
         if time.monotonic() >= deadline:
             raise TimeUpError
+
+        def work() -> None:
+            for batch in self.cursor.sql(sql).to_arrow_reader(BATCH_ROWS):
+                take(batch)
+
         try:
-            running = self._pool.submit(lambda: self.cursor.execute(sql).fetchnumpy())
+            running = self._pool.submit(work)
             # in short waits: where signal handlers restart system calls, as Polars' do, Ctrl-C would
             # not end a wait without a limit
             while not wait([running], INTERRUPT_SECONDS).done and time.monotonic() < deadline:
@@ -568,7 +575,7 @@ class Queries:
         if not running.done():
             self._stop()
             raise TimeUpError
-        return running.result()
+        running.result()
 
     def _stop(self) -> None:
         """Interrupt until the thread has worked through its tasks: a query not yet begun ignores it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, count, product
 from typing import NamedTuple
@@ -198,6 +198,8 @@ class BottomClause:
     saturation: Saturation
     head: tuple[int, ...]  # codes of the example's arguments
     facts: dict[int, list[tuple[int, ...]]]  # by predicate, sorted; -1 for a missing argument
+    # by predicate and place, the facts with each value there; as they are asked for
+    _indexes: dict[tuple[int, int], dict[int, list[tuple[int, ...]]]] = field(default_factory=dict)
 
     def start(self) -> Partial:
         target = self.saturation.schema.target
@@ -226,6 +228,20 @@ class BottomClause:
         kept = tuple(bindings)[:MAX_BINDINGS]
         return Partial((*partial.body, literal), tuple(types), tuple(depths), kept)
 
+    def _facts_of(self, call: ModeCall, literals: _LiteralsOf) -> Iterator[tuple[int, ...]]:
+        """Yield the facts whose first input is a value of some variable; without inputs, all."""
+        inputs = call.positions("+")
+        if not inputs:
+            yield from self.facts.get(call.predicate, ())
+            return
+        key = call.predicate, inputs[0]
+        if key not in self._indexes:
+            self._indexes[key] = {}
+            for fact in self.facts.get(call.predicate, ()):
+                self._indexes[key].setdefault(fact[inputs[0]], []).append(fact)
+        for code in literals.values.get(call.types[inputs[0]], ()):
+            yield from self._indexes[key].get(code, ())
+
     def refinements(self, partial: Partial, deadline: float = math.inf) -> list[Refinement]:
         """Return the literals that some binding makes true, those with few new variables first.
 
@@ -234,7 +250,7 @@ class BottomClause:
         """
         literals = _LiteralsOf(partial, self.saturation.max_depth)
         for call in self.saturation.calls:
-            for fact in self.facts.get(call.predicate, ()):
+            for fact in self._facts_of(call, literals):
                 if time.monotonic() > deadline:
                     raise TimeUpError
                 literals.add(call, fact)
@@ -253,10 +269,12 @@ class _LiteralsOf:
         self.max_depth = max_depth
         self.found: dict[CodedAtom, int] = {}
         self._holders: dict[tuple[str, int], list[int]] = {}  # variables that can be a constant
+        self.values: dict[str, set[int]] = {}  # that variables of a type have
         for variable, name in enumerate(partial.types):
             for code in sorted({binding[variable] for binding in partial.bindings}):
                 if code >= 0:
                     self._holders.setdefault((name, code), []).append(variable)
+                    self.values.setdefault(name, set()).add(code)
         self._joint_values: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
 
     def add(self, call: ModeCall, fact: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,13 +37,15 @@ from toprank.rules.relational.clause import (
 )
 
 Left = int | CodedAggregate  # what a comparison is about: a variable or an aggregate
+Rows = dict[str, np.ndarray]  # some rows of an answer: its columns, and `lookup`
 
 MAX_PAIRS = 2**24  # (literal, head) pairs that one query may return
 LITERAL = "l"  # the variable that numbers candidate literals
-# a last join of fewer rows than this may return repeated rows: cheaper than making them distinct
-MAX_REPEATED_ROWS = 1e6
+# a last join may repeat rows if it has fewer than this, or each so often: cheaper than a DISTINCT
+MAX_REPEATED_ROWS, MAX_REPEATS = 1e6, 8.0
 # a search leaves out literals whose joins would have more rows than these (whichever is more)
 MIN_JOIN_ROWS, ROWS_PER_EXAMPLE = 2e6, 50.0
+MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE = 2**27, 128  # of answers that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +79,9 @@ class Ranges(NamedTuple):
     def where(self, operator: str, value: float) -> HeadSet:
         """Return the heads for which some binding has a number that compares so."""
         compare = {"<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[operator]
+        numbers = self.low if operator == "<=" else self.high
         with np.errstate(invalid="ignore"):
-            return HeadSet(
-                self.arguments, pack(compare(self.low if operator == "<=" else self.high, value))
-            )
+            return HeadSet(self.arguments, pack(compare(numbers, np.float64(value))))
 
 
 def pack(mask: np.ndarray) -> np.ndarray:
@@ -94,8 +95,8 @@ class Coverage:
     """Answers which of a fixed list of examples, given by the codes of their arguments, are covered.
 
     `numbers` holds the values of those arguments that are numbers. Sets that may be asked for again
-    are kept in `cache_bytes` of memory. `n_too_large` counts the literals that were left out because
-    their joins would have been larger than `max_rows`.
+    are kept in `cache_bytes` of memory (by default more for more examples). `n_too_large` counts the
+    literals that were left out because their joins would have been larger than `max_rows`.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Coverage:
         codes: np.ndarray,
         numbers: Mapping[int, np.ndarray] | None = None,
         *,
-        cache_bytes: int = 2**27,
+        cache_bytes: int | None = None,
     ) -> None:
         self.background = background
         self.codes = codes
@@ -119,6 +120,8 @@ class Coverage:
         self._heads: dict[tuple[int, ...], Heads] = {}
         self._tables: dict[tuple[int, ...], str] = {}
         self._cache: OrderedDict[Body, HeadSet | Ranges] = OrderedDict()
+        if cache_bytes is None:
+            cache_bytes = max(MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE * len(codes))
         self._cache_bytes = cache_bytes
         self._cached_bytes = 0
 
@@ -253,14 +256,29 @@ class Coverage:
             asked = literals[start : start + batch]
             relations = [candidate_relation(asked, bound, self.background, alone=not part)]
             relations += part_relations(part, [*bound, *heads.arguments], self.background)
-            rows = self._fetch(relations, [LITERAL], heads, max_rows)
-            if rows is None:
+            bits = self._bits(len(asked), relations, [LITERAL], heads, max_rows)
+            if bits is None:
                 sets += [None] * len(asked)
-                continue
-            bits = np.zeros((len(asked), (heads.size + 63) // 64), dtype=np.uint64)
-            set_bits(bits, rows[LITERAL], rows["h"], rows["lookup"])
-            sets += [HeadSet(heads.arguments, row.copy()) for row in bits]
+            else:
+                sets += [HeadSet(heads.arguments, row.copy()) for row in bits]
         return sets
+
+    def _bits(
+        self,
+        n_sets: int,
+        relations: Sequence[Relation],
+        outputs: Sequence[str],
+        heads: Heads,
+        max_rows: float,
+    ) -> np.ndarray | None:
+        """Join relations and return the heads of the rows as bits, for each number in the output if any."""
+        bits = np.zeros((n_sets, (heads.size + 63) // 64), dtype=np.uint64)
+
+        def take(rows: Rows) -> None:
+            numbers = rows[outputs[0]] if outputs else np.zeros(len(rows["h"]), np.int32)
+            set_bits(bits, numbers, rows["h"], rows["lookup"])
+
+        return bits if self._fetch(relations, outputs, heads, max_rows, take) else None
 
     def _fetch(
         self,
@@ -268,24 +286,32 @@ class Coverage:
         outputs: Sequence[str],
         heads: Heads,
         max_rows: float,
+        take: Callable[[Rows], None],
         select: str = "{rows}",
-    ) -> dict[str, np.ndarray] | None:
-        """Join relations and return some variables and the heads `h`; None if the join is too large.
+    ) -> bool:
+        """Join relations and hand over some variables and the heads `h`, batch by batch.
 
-        `lookup` in the answer leads from what is in `h` to the numbers of the heads.
+        `lookup` beside them leads from what is in `h` to the numbers of the heads. Returns False, and
+        does nothing, if the join is too large.
         """
         sql, peak, by_number = self._rows_sql(relations, outputs, heads)
         if peak > max_rows:
-            return None
-        rows = self.queries.fetch(select.format(rows=sql), self.deadline)
+            return False
+        lookup = np.arange(heads.size, dtype=np.int32) if by_number else heads.lookup
+
+        def convert(batch: pa.RecordBatch) -> None:
+            rows = {"lookup": lookup}
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                number = name in {"low", "high"}
+                column = column.cast(pa.float64() if number else pa.int32())
+                if column.null_count:
+                    column = column.fill_null(math.nan if number else -1)
+                rows[name] = column.to_numpy()
+            take(rows)
+
+        self.queries.run(select.format(rows=sql), convert, self.deadline)
         self.n_queries += 1
-        found: dict[str, np.ndarray] = {}
-        for name, column in rows.items():
-            dtype = np.float64 if name in {"low", "high"} else np.int32
-            filled = np.ma.filled(column.astype(dtype), np.nan if dtype == np.float64 else -1)
-            found[name] = np.ascontiguousarray(filled)
-        found["lookup"] = np.arange(heads.size, dtype=np.int32) if by_number else heads.lookup
-        return found
+        return True
 
     def _rows_sql(
         self, relations: Sequence[Relation], outputs: Sequence[str], heads: Heads
@@ -327,12 +353,8 @@ class Coverage:
             return None if ranges is None else ranges.where(literal.operator, literal.value)
         heads = self._heads_of(part, literal.variables)
         relations = part_relations((*part, literal), heads.arguments, self.background)
-        rows = self._fetch(relations, [], heads, max_rows)
-        if rows is None:
-            return None
-        bits = np.zeros((1, (heads.size + 63) // 64), dtype=np.uint64)
-        set_bits(bits, np.zeros(len(rows["h"]), np.int32), rows["h"], rows["lookup"])
-        return HeadSet(heads.arguments, bits[0])
+        bits = self._bits(1, relations, [], heads, max_rows)
+        return None if bits is None else HeadSet(heads.arguments, bits[0])
 
     def ranges(
         self, body: Sequence[CodedLiteral], lefts: Sequence[Left], max_rows: float = math.inf
@@ -380,17 +402,17 @@ class Coverage:
             f"SELECT h, min({name}) AS low, max({name}) AS high FROM ({{rows}}) "
             f"WHERE {name} IS NOT NULL GROUP BY h"
         )
-        rows = self._fetch(relations, [name], heads, max_rows, select)
-        if rows is None:
-            return None
         low, high = np.full((2, heads.size), np.nan)
         numbers = self.background.numbers(type_of(variable, part, self.background))
-        if numbers is None:  # what is no number compares with none
-            return Ranges(heads.arguments, low, high)
-        at, known = _head_numbers(rows)
-        low[at] = numbers[rows["low"][known].astype(np.int64)]
-        high[at] = numbers[rows["high"][known].astype(np.int64)]
-        return Ranges(heads.arguments, low, high)
+
+        def take(rows: Rows) -> None:
+            if numbers is not None:  # what is no number compares with none
+                at, known = _head_numbers(rows)
+                low[at] = numbers[rows["low"][known].astype(np.int64)]
+                high[at] = numbers[rows["high"][known].astype(np.int64)]
+
+        answered = self._fetch(relations, [name], heads, max_rows, take, select)
+        return Ranges(heads.arguments, low, high) if answered else None
 
     def _aggregate_ranges(
         self,
@@ -403,11 +425,11 @@ class Coverage:
         """Ask for the least and greatest values of an aggregate with several lists of constants."""
         heads = self._heads_of(part, bound)
         missing = 0.0 if pattern.function == "count" else np.nan
-        table, columns = aggregate_source(pattern, self.background)
+        table, columns = aggregate_source(pattern, self.background, once=not part)
         given = "(VALUES " + ", ".join(f"({k}{_listed(c)})" for k, c in enumerate(constants)) + ")"
         given += f" AS g(l{''.join(f', g{k}' for k in range(len(constants[0])))})"
         same = [f"a.k{k} = g.g{k}" for k in range(len(constants[0]))]
-        low, high = np.full((2, len(constants), heads.size), missing)
+        low = high = np.full((len(constants), heads.size), missing)  # without a part, one number
         if part:
             outputs = [f"v{v}" for v in bound]
             relations = part_relations(part, [*bound, *heads.arguments], self.background)
@@ -417,7 +439,7 @@ class Coverage:
                 f"SELECT l, h, min({value}) AS low, max({value}) AS high FROM ({{rows}}) AS r "
                 f"CROSS JOIN {given} LEFT JOIN {table} AS a ON {' AND '.join(same)} GROUP BY l, h"
             )
-            low[:], high[:] = np.nan, np.nan  # without a binding of the part nothing holds
+            low, high = np.full((2, *low.shape), np.nan)  # without a binding nothing holds
         else:
             relations, outputs = [], ["l", "n"]
             names = ("l", "n", *(f"v{v}" for _, v in columns))
@@ -425,15 +447,17 @@ class Coverage:
             sql = f"(SELECT g.l, a.n{cells} FROM {table} AS a, {given}{where_sql(same)})"
             relations = [Relation(sql, names, names, (1.0,) * len(names), 1.0)]
             select = "SELECT l, h, n AS low, n AS high FROM ({rows})"
-        rows = self._fetch(relations, outputs, heads, max_rows, select)
-        if rows is None:
+
+        def take(rows: Rows) -> None:
+            at, known = _head_numbers(rows)
+            low[rows["l"][known], at] = rows["low"][known]
+            high[rows["l"][known], at] = rows["high"][known]
+
+        if not self._fetch(relations, outputs, heads, max_rows, take, select):
             return [None] * len(constants)
-        at, known = _head_numbers(rows)
-        low[rows["l"][known], at] = rows["low"][known]
-        high[rows["l"][known], at] = rows["high"][known]
-        if not part:  # one number for each head
-            return [Ranges(heads.arguments, values, values) for values in low]
-        return [Ranges(heads.arguments, *ends) for ends in zip(low, high, strict=True)]
+        lows = [_compact(values) for values in low]
+        highs = lows if high is low else [_compact(values) for values in high]
+        return [Ranges(heads.arguments, *ends) for ends in zip(lows, highs, strict=True)]
 
     # -- examples ---------------------------------------------------------------------------------
 
@@ -546,12 +570,16 @@ def comparison_relation(
 
 
 def aggregate_source(
-    pattern: CodedAggregate, facts: Background
+    pattern: CodedAggregate, facts: Background, *, once: bool = False
 ) -> tuple[str, list[tuple[str, int]]]:
-    """Return the table of an aggregate, and its columns with the variables that they hold."""
+    """Return the table of an aggregate, and its columns with the variables that they hold.
+
+    What is asked `once`, since its answer is kept, is a subquery instead: no table stays in memory.
+    """
     order = {v: k for k, v in enumerate(pattern.variables)}
-    table = facts.aggregate_table(pattern.renamed(lambda t: order.get(t, t)))
-    return table, [(f"b{k}", v) for v, k in order.items()]
+    renamed = pattern.renamed(lambda t: order.get(t, t))
+    source = f"({facts.aggregate_sql(renamed)})" if once else facts.aggregate_table(renamed)
+    return source, [(f"b{k}", v) for v, k in order.items()]
 
 
 def type_of(variable: int, part: Sequence[CodedLiteral], facts: Background) -> str:
@@ -561,7 +589,7 @@ def type_of(variable: int, part: Sequence[CodedLiteral], facts: Background) -> s
     raise ValueError(f"no atom has variable {variable}")
 
 
-def _head_numbers(rows: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _head_numbers(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the heads in rows, and which rows are about heads that examples have."""
     found, lookup = rows["h"], rows["lookup"]
     known = (found >= 0) & (found < len(lookup))
@@ -571,6 +599,12 @@ def _head_numbers(rows: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarra
 
 def _listed(codes: Sequence[int]) -> str:
     return "".join(f", {code}" for code in codes)
+
+
+def _compact(values: np.ndarray) -> np.ndarray:
+    """Return a copy, in half the memory where that loses nothing (as of counts)."""
+    halved = values.astype(np.float32)
+    return halved if np.array_equal(halved, values, equal_nan=True) else values.copy()
 
 
 def _bytes_of(found: HeadSet | Ranges) -> int:
@@ -685,7 +719,8 @@ def eliminate(
         if not inner or (
             len(inner) == 1
             and len(_holding(remaining, inner[0])) == len(remaining)
-            and sizes[inner[0]] < MAX_REPEATED_ROWS
+            and sizes[inner[0]]
+            <= max(MAX_REPEATED_ROWS, MAX_REPEATS * joined(remaining, inner[0]).size)
         ):
             return remaining, peak
         variable = min(

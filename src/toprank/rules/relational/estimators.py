@@ -270,6 +270,7 @@ class RelationalPRankBoost(BoostedRules):
             coverage.prepare([encode(rule, X.schema, X.background) for rule in distinct])
             yield _depths_on(coverage, X)
 
+    @fill_docstring
     def to_sql(
         self, examples: str = "examples", *, score: str = "score", dialect: str | None = None
     ) -> str:
@@ -280,12 +281,7 @@ class RelationalPRankBoost(BoostedRules):
         examples : str, default="examples"
             Name of the table of examples. It has the columns of the target predicate; the background
             tables have the names of their predicates.
-        score : str, default="score"
-            Name of the column that holds the score.
-        dialect : str, optional
-            The database that will read it: bigquery, clickhouse, databricks, duckdb, mysql, postgres,
-            redshift, snowflake, sqlite or trino. By default only what all of them read alike is
-            written, names in double quotes, and text with a backslash is refused.
+        %(sql_score)s
 
         Returns
         -------

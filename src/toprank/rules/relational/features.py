@@ -1,7 +1,8 @@
 """RelationalFeatures: the facts around examples as columns, for any ranker of tables.
 
 The columns are the aggregates that the clause language knows over the arguments of the target: counts,
-existence, and least, greatest, mean and total numbers, along one join or two, as the modes allow.
+existence, and least, greatest, mean and total numbers, along one join or two, as the modes allow, and a
+third behind a table that holds the foreign keys of the examples.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class RelationalFeatures(TransformerMixin, BaseEstimator):
 
     Each column is an aggregate over the facts that are joined with an example's arguments: how many
     publications a person has, how many of them together with another, the mean charge of a molecule's atoms.
+    Where each example has one row in a table that holds its foreign keys, what lies behind these counts as
+    near: whether it rained at the shop of a visit on its day, how many visits that shop has.
     Put it before any ranker of tables: the same `RelationalData` then serves a model of clauses, to be
     read, and a model of trees. No label is looked at.
 
@@ -202,6 +205,7 @@ class RelationalFeatures(TransformerMixin, BaseEstimator):
             data.background,
             functions=("count", *functions),
             max_aggregates=self.max_features,
+            through_links=True,
         )
         aggregates: list[Aggregate] = []
         exists: list[bool] = []

@@ -20,9 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from toprank.rules.relational.background import Background, TimeUpError
 from toprank.rules.relational.bottom import BottomClause, Partial, Refinement, Saturation
@@ -34,6 +35,7 @@ from toprank.rules.relational.clause import (
     CodedAtom,
     CodedComparison,
     CodedLiteral,
+    canonical,
     decode,
     ordered,
 )
@@ -62,6 +64,7 @@ from toprank.rules.weak_rankers import (
 EXTENSIONS = ("comparison", "negation", "count", "inequality", "aggregate")
 SEED_CHOICES = ("weight", "uniform")
 MAX_CUTS = 16  # of one number in one step
+MAX_COUNT = 1023  # numbers that are whole and no greater are not sorted
 MAX_CONSTANTS = 12  # most frequent constants, or lists of them, that aggregates of a mode are about
 MIN_PAIR_ROWS, ROWS_PER_FACT = 1e5, 20.0  # most rows of a join of two atoms, whichever is more
 MIN_KEY_FACTS = 20  # integers that are a key of so many facts are taken for identifiers
@@ -112,6 +115,9 @@ class Language:
     background: Background
     functions: tuple[str, ...] = ("count", "min", "max", "mean", "sum")
     max_aggregates: int = 300
+    through_links: bool = (
+        False  # whether a table that only links an example to others is no step of its own
+    )
 
     @cached_property
     def comparable(self) -> frozenset[str]:
@@ -141,12 +147,22 @@ class Language:
 
     @cached_property
     def of_head(self) -> tuple[CodedAggregate, ...]:
-        """The aggregates over the head's arguments: those of one atom, then those of two."""
+        """The aggregates over the head's arguments: those of one atom, then those of two.
+
+        With `through_links` there are those of three too, where each example has one fact of the first
+        atom: the row that holds its foreign keys.
+        """
         types = self.schema.target.types
         single = self.of_variables(types, range(len(types)))
         found = dict.fromkeys(single)
         for first in dict.fromkeys(a.atoms[0] for a in single if not a.constants):
-            found.update(dict.fromkeys(self._with_second(first, types)))
+            found.update(dict.fromkeys(self._longer((first,), types)))
+        for pair in list(found) if self.through_links else ():
+            if len(pair.atoms) == 2 and pair.function == "count" and not pair.constants:
+                first = pair.atoms[0]
+                fixed = [p for p, term in enumerate(first.terms) if term < LOCAL]
+                if self.background.is_key(first.predicate, fixed):
+                    found.update(dict.fromkeys(self._longer(pair.atoms, types)))
         return tuple(found)[: self.max_aggregates]
 
     def of_variables(self, types: Sequence[str], variables: Sequence[int]) -> list[CodedAggregate]:
@@ -165,20 +181,27 @@ class Language:
     def _types(self, mode: Mode) -> tuple[str, ...]:
         return self.schema.predicates[self.schema.index(mode.predicate)].types
 
-    def _with_second(self, first: CodedAtom, types: Sequence[str]) -> Iterator[CodedAggregate]:
-        """Yield the aggregates of two atoms, the second on variables that the first introduces."""
-        known = dict(enumerate(types))
-        own = self.schema.predicates[first.predicate].types
-        known.update({t: n for t, n in zip(first.terms, own, strict=True) if t >= LOCAL})
+    def _longer(
+        self, atoms: tuple[CodedAtom, ...], types: Sequence[str]
+    ) -> Iterator[CodedAggregate]:
+        """Yield the aggregates of one atom more, on variables that the last one introduces."""
+        known, new = dict(enumerate(types)), set[int]()
+        for atom in atoms:
+            own = self.schema.predicates[atom.predicate].types
+            new = {t for t in atom.terms if t >= LOCAL and t not in known}
+            known.update({t: n for t, n in zip(atom.terms, own, strict=True) if t in new})
         for mode in self.schema.modes:
             choices: list[list[int | None]] = []
             for kind, name in zip(mode.kinds, self._types(mode), strict=True):
                 fitting = [v for v, own in known.items() if own == name]
-                outer = [v for v in fitting if v < LOCAL] if kind == "-" else []
-                choices.append([*fitting] if kind == "+" else [None, *outer])
+                # an output may be known too: an argument of the head or, of a link, another key
+                repeated = [v for v in fitting if v < LOCAL or self.through_links]
+                choices.append([*fitting] if kind == "+" else [None])
+                if kind == "-":
+                    choices[-1] += repeated
             for terms in product(*choices):
-                if any(t is not None and t >= LOCAL for t in terms):
-                    yield from self._aggregates(mode, terms, (first,))
+                if any(t in new for t in terms):
+                    yield from self._aggregates(mode, terms, atoms)
 
     def _aggregates(
         self, mode: Mode, terms: Sequence[int | None], before: tuple[CodedAtom, ...]
@@ -189,6 +212,8 @@ class Language:
         numbered = [start + p if t is None else t for p, t in enumerate(terms)]
         atom = CodedAtom(j, tuple(numbered))
         if atom in before or not self._affordable((*before, atom)):
+            return
+        if self.through_links and any(self._same_fact(atom, other) for other in before):
             return
         names = _renumbered((*before, atom))
         yield CodedAggregate("count", names)
@@ -202,6 +227,14 @@ class Language:
             for place, code in zip(places, codes, strict=True):
                 fixed[place] = -code - 1
             yield CodedAggregate("count", _renumbered((*before, CodedAtom(j, tuple(fixed)))))
+
+    def _same_fact(self, atom: CodedAtom, other: CodedAtom) -> bool:
+        """Return whether two atoms can only be about one fact."""
+        if atom.predicate != other.predicate:
+            return False
+        pairs = zip(atom.terms, other.terms, strict=True)
+        equal = [p for p, (own, term) in enumerate(pairs) if own == term]
+        return bool(equal) and self.background.is_key(atom.predicate, equal)
 
     def _affordable(self, atoms: tuple[CodedAtom, ...]) -> bool:
         """Return whether the join of some atoms is small enough to be grouped."""
@@ -225,12 +258,7 @@ class Language:
 
 def _renumbered(atoms: tuple[CodedAtom, ...]) -> tuple[CodedAtom, ...]:
     """Number the local variables of atoms in order of appearance."""
-    names: dict[int, int] = {}
-
-    def rename(term: int) -> int:
-        return term if term < LOCAL else names.setdefault(term, LOCAL + len(names))
-
-    return tuple(atom.renamed(rename) for atom in atoms)
+    return canonical(atoms, LOCAL)  # type: ignore[return-value]  # of atoms, atoms
 
 
 # -- cut points --------------------------------------------------------------------------------------
@@ -245,28 +273,71 @@ class Cut(NamedTuple):
     negatives: float
 
 
-def choose_cuts(
-    values: np.ndarray,
-    own: float,
-    operator: str,
-    weights: np.ndarray,
-    present: np.ndarray,
-    *,
-    whole: bool,
-) -> list[Cut]:
-    """Return comparisons of values (one for each head) with cuts, those that hold for `own`.
+@dataclass(frozen=True, eq=False)
+class ValueSums:
+    """The distinct numbers of the heads that are present, with what their examples weigh."""
 
-    The cuts lie between the distinct values of the heads that are present, at their quantiles where
-    there are many. `weights` holds the weight of the negatives and positives of each head.
+    distinct: np.ndarray  # ascending
+    counts: np.ndarray  # heads with each number
+    weights: np.ndarray  # of their negatives and positives, two columns
+    some_missing: bool  # whether heads without a number are present too
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray, present: np.ndarray) -> ValueSums:
+        """Take the values (NaN for none) and the weights of each head.
+
+        Examples
+        --------
+        >>> values, weights = np.array([3.0, 1.0, 3.0]), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+        >>> ValueSums.of(values, weights, np.array([True, True, True])).weights.tolist()
+        [[1.0, 0.0], [1.0, 2.0]]
+        """
+        counts, sums = sum_counts(values, present, weights, MAX_COUNT)
+        distinct = np.flatnonzero(counts)
+        counts, sums = counts[distinct], sums[distinct]
+        if not len(distinct):  # other numbers than small counts
+            finite = present & ~np.isnan(values)
+            distinct, codes, counts = np.unique(
+                values[finite], return_inverse=True, return_counts=True
+            )
+            columns = [np.bincount(codes, own, len(distinct)) for own in weights[finite].T]
+            sums = np.stack(columns, axis=1)
+        some_missing = counts.sum() < np.count_nonzero(present)
+        return cls(distinct.astype(np.float64), counts, sums, bool(some_missing))
+
+
+@njit(cache=True, nogil=True)
+def sum_counts(values, present, weights, most):
+    """Return how many present heads have each whole number up to `most`, and what they weigh.
+
+    There are none at all if some number is none of these; heads with NaN are left out.
     """
-    finite = present & ~np.isnan(values)
-    if math.isnan(own) or not finite.any():
+    counts = np.zeros(most + 1, dtype=np.int64)
+    sums = np.zeros((most + 1, 2))
+    for head in range(len(values)):
+        value = values[head]
+        if not present[head] or np.isnan(value):
+            continue
+        if not (0 <= value <= most and value == np.floor(value)):
+            return np.zeros(most + 1, dtype=np.int64), sums
+        number = np.int64(value)
+        counts[number] += 1
+        sums[number, 0] += weights[head, 0]
+        sums[number, 1] += weights[head, 1]
+    return counts, sums
+
+
+def choose_cuts(found: ValueSums, own: float, operator: str, *, whole: bool) -> list[Cut]:
+    """Return comparisons of the heads' values with cuts, those that hold for `own`.
+
+    The cuts lie between the distinct values, at their quantiles where there are many.
+    """
+    distinct = found.distinct
+    if math.isnan(own) or not len(distinct):
         return []
-    ordered = np.sort(values[finite])
-    distinct = np.unique(ordered)
     if len(distinct) > MAX_CUTS + 1:
-        at = np.linspace(0, len(ordered) - 1, MAX_CUTS + 2).astype(int)[1:-1]
-        lower = np.searchsorted(distinct, np.unique(ordered[at]))
+        at = np.linspace(0, found.counts.sum() - 1, MAX_CUTS + 2).astype(int)[1:-1]
+        lower = np.unique(np.searchsorted(np.cumsum(found.counts), at, side="right"))
         lower = lower[lower < len(distinct) - 1]
     else:
         lower = np.arange(len(distinct) - 1)
@@ -280,22 +351,15 @@ def choose_cuts(
     else:
         pairs = zip(distinct[lower], distinct[lower + 1], strict=True)
         cuts = np.array([short_between(a, b) for a, b in pairs])
-    if operator == "<=" and finite.sum() < present.sum() and not whole:
+    if operator == "<=" and found.some_missing and not whole:
         cuts = np.append(cuts, distinct[-1])  # "has a number" splits the heads too
     cuts = cuts[own <= cuts] if operator == "<=" else cuts[own >= cuts if whole else own > cuts]
-    if not len(cuts):
-        return []
-    cuts = np.unique(cuts)
-    # the bin of a value is the number of cuts that it passes
-    side: Any = "left" if operator == "<=" or not whole else "right"
-    bins = np.searchsorted(cuts, values[finite], side=side)
-    sums = np.stack([np.bincount(bins, w, len(cuts) + 1) for w in weights[finite].T])
-    totals = np.cumsum(sums, axis=1)[:, :-1]
-    if operator != "<=":
-        totals = sums.sum(axis=1, keepdims=True) - totals
+    # how many of the distinct values lie below each cut, or at it
+    below = np.searchsorted(distinct, cuts, side="left" if operator == ">=" else "right")
+    totals = np.vstack([np.zeros(2), np.cumsum(found.weights, axis=0)])
+    holding = totals[below] if operator == "<=" else totals[-1] - totals[below]
     return [
-        Cut(operator, float(c), float(p), float(n))
-        for c, (n, p) in zip(cuts, totals.T, strict=True)
+        Cut(operator, float(c), float(p), float(n)) for c, (n, p) in zip(cuts, holding, strict=True)
     ]
 
 
@@ -562,16 +626,19 @@ class ClauseRefiner:
             heads = self.coverage.heads(ranges.arguments)
             if ranges.arguments not in grouped:
                 rows = (self.positive, self.weights, heads.size)
-                sums, _ = group_weights(heads.number, self.covered, *rows)
+                by_head, _ = group_weights(heads.number, self.covered, *rows)
                 present = np.zeros(heads.size, dtype=bool)
                 present[heads.number[self.covered]] = True
-                grouped[ranges.arguments] = sums, present
+                grouped[ranges.arguments] = by_head, present
             whole = not isinstance(left, int) and left.function == "count"
-            for operator in ("<=", ">=" if whole else ">"):
+            low = ValueSums.of(ranges.low, *grouped[ranges.arguments])
+            high = low
+            if ranges.high is not ranges.low:
+                high = ValueSums.of(ranges.high, *grouped[ranges.arguments])
+            for operator, sums in (("<=", low), (">=" if whole else ">", high)):
                 values = ranges.low if operator == "<=" else ranges.high
                 own = float(values[heads.number[self.seed]])
-                cuts = choose_cuts(values, own, operator, *grouped[ranges.arguments], whole=whole)
-                for cut in cuts:
+                for cut in choose_cuts(sums, own, operator, whole=whole):
                     needed = "negation" if (operator, cut.value) == ("<=", 0.0) else "count"
                     if whole and needed not in self.limits.extensions:
                         continue
