@@ -736,14 +736,14 @@ def _boost(shared: _Shared, parts: list[_Encoded], workers: Workers) -> Gradient
     data = TrainingData(Rows(matrix, workers, shared.exchange), rows.y, weight, rows.qid)
     validation = _validation(ranker, shared, data, held_out, workers)
     before, scored = workers.bytes_sent, rows.X[counted]
+    rounds: list[Any] = []
     whole = TrainingData(None, rows.y[counted], None if weight is None else weight[counted], None)
     fit_boosters(
         ranker, data, shared.settings, validation=validation, whole=whole,
         score=lambda boosters: np.stack([predict_margin(booster, scored) for booster in boosters]),
-        forest=lambda seed: shared.forest, checkpoint=shared.checkpoint,
+        forest=lambda seed: shared.forest, checkpoint=shared.checkpoint, callbacks=[rounds.append],
     )  # fmt: skip
-    rounds = sum(booster.num_boosted_rounds() for booster in ranker.boosters_)
-    ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(rounds, 1)
+    ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(len(rounds), 1)
     return ranker
 
 

@@ -42,7 +42,7 @@ from toprank.tables import atomic_path
 
 __all__ = ["fit_source", "score_batches", "score_source"]
 
-BYTES_A_ROW = 60  # scores, gradients, labels, XGBoost's places and margins; what a metric sorts
+BYTES_A_ROW = 80  # scores, gradients, labels, XGBoost's places and margins; what is sorted
 MARGIN = 30 * 10**6  # what is loaded or compiled on the way, and gaps between blocks of memory
 BATCHES_AT_ONCE = 6  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
 FEWEST_ROWS = 1_000  # of a batch
