@@ -130,6 +130,9 @@ def test_sizes_and_sources():
     assert memory_bytes("2 GiB") == memory_bytes("2GB") == 2_000_000_000
     with pytest.raises(ValueError, match="is no size"):
         memory_bytes("a lot")
+    source = Source.of(sql="SELECT 1 AS a", memory="2GB")
+    assert Source.of(source).memory == 2 * 10**9
+    assert Source.of(source, memory=10**8).memory == 10**8
     with pytest.raises(TypeError, match="either a source"):
         Source.of()
     with pytest.raises(TableError, match="no such file"):

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ class Source:
             raise TypeError("give either a source (a file, a folder or a pattern) or sql")
         limit = max(memory_bytes(memory) or 2**30, DUCKDB_MEMORY)
         if isinstance(source, Source):
-            return source
+            return source if memory is None else replace(source, memory=limit)
         if sql is not None:
             return cls("the query", (), sql.strip().rstrip(";"), limit)
         path = os.fspath(source)
