@@ -25,7 +25,7 @@ from toprank import GradientBoostingRanker, metrics
 from toprank.out_of_core import score_source
 from toprank.tables import connect, read_table
 
-PARAMETERS = {"n_estimators": 20, "random_state": 0, "n_jobs": 1}
+PARAMETERS = {"random_state": 0, "n_jobs": 1}
 
 
 def write_rows(folder: Path, n_rows: int, n_columns: int, seed: float) -> None:
@@ -45,21 +45,32 @@ def write_rows(folder: Path, n_rows: int, n_columns: int, seed: float) -> None:
             )
 
 
-def fit(mode: str, folder: str, limit: int, objective: str) -> dict[str, Any]:
+def fit(mode: str, folder: str, limit: int, objective: str, rounds: int) -> dict[str, Any]:
     """Fit in this process and score the test rows; say how long it took and how much memory."""
-    ranker, start = GradientBoostingRanker(objective, **PARAMETERS), time.perf_counter()
+    settings = PARAMETERS | {"n_estimators": rounds}
+    ends: list[float] = []
+    ranker, start = GradientBoostingRanker(objective, **settings), time.perf_counter()
     if mode == "streamed":
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        ranker.fit_source(f"{folder}/train", target="y", memory=limit)
+        ranker.fit_source(
+            f"{folder}/train", target="y", memory=limit, folder=folder,
+            callbacks=[lambda _: ends.append(time.perf_counter())],
+        )  # fmt: skip
     else:
         table = read_table(f"{folder}/train/*.parquet")
-        ranker.fit(table.drop(columns="y"), table["y"])
+        ranker.fit(
+            table.drop(columns="y"), table["y"],
+            callbacks=[lambda _: ends.append(time.perf_counter())],
+        )  # fmt: skip
     fitted = time.perf_counter() - start
     out = f"{folder}/{mode}.parquet"
     score_source(ranker, f"{folder}/test", out, columns=["y"], memory=limit)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"fit": fitted, "all": seconds, "peak": peak, "file": out}
+    per_round = (ends[-1] - ends[0]) / max(len(ends) - 1, 1)
+    processor = time.process_time()
+    return {"fit": fitted, "all": seconds, "round": per_round, "processor": processor, "peak": peak,
+            "file": out}  # fmt: skip
 
 
 def main() -> None:
@@ -67,6 +78,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_800_000)
     parser.add_argument("--columns", type=int, default=200)
     parser.add_argument("--objective", default="lambda_map")
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--folder", help="where to put the files; by default a temporary folder")
     parser.add_argument("--alone", action="store_true", help="without the fit in memory")
     parser.add_argument("--test-rows", type=int, default=500_000)
@@ -88,10 +100,13 @@ def main() -> None:
               f"{matrix / 1e9:.2f} GB; limit {limit / 1e9:.2f} GB")  # fmt: skip
         found = {}
         for mode in ("streamed",) if options.alone else ("streamed", "in memory"):
-            child = in_own_process("benchmarks.out_of_core", mode, name, limit, options.objective)
+            child = in_own_process(
+                "benchmarks.out_of_core", mode, name, limit, options.objective, options.rounds
+            )
             scores = read_table(child["file"])
             found[mode] = metrics.average_precision(scores["y"], scores["score"])
-            print(f"{mode:<10} fit {child['fit']:.0f} s, with scores {child['all']:.0f} s, peak "
+            print(f"{mode:<10} fit {child['fit']:.0f} s ({child['round']:.1f} s a round), with scores "
+                  f"{child['all']:.0f} s, {child['processor']:.0f} s on the processor, peak "
                   f"{child['peak'] / 1e9:.2f} GB, AP on test rows {found[mode]:.4f}", flush=True)  # fmt: skip
         if len(found) == 2:
             gap = abs(np.subtract(*found.values()))

@@ -241,11 +241,10 @@ class Columns:
 
         Categories never seen in training get the code `unseen`, or the number 0.
         """
-        dtypes = {frame.iloc[:, j].dtype for j in range(frame.shape[1])}
-        dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
+        dtype = np.float32 if set(frame.dtypes) == {np.dtype(np.float32)} else np.float64
         out = np.empty(frame.shape, dtype=dtype, order="F")
-        for j, (name, values) in enumerate(zip(self.names, self.categories, strict=True)):
-            column = frame.iloc[:, j]
+        kinds = zip(self.names, self.categories, frame.items(), strict=True)
+        for j, (name, values, (_, column)) in enumerate(kinds):
             if values is None:
                 out[:, j] = _numbers(column, name)
             else:

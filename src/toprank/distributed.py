@@ -37,6 +37,7 @@ from toprank.boosting.training import (
 )
 from toprank.boosting.xgboost_helpers import (
     Workers,
+    cut_points,
     predict_margin,
     quantile_matrix,
     require_xgboost,
@@ -45,7 +46,7 @@ from toprank.columns import Columns
 from toprank.exchange import Exchange
 from toprank.metrics.condensed import CondensedList
 from toprank.metrics.intervals import evaluate as evaluate_rows
-from toprank.out_of_core import sample_negatives
+from toprank.out_of_core import MOST_SAMPLED, weighted_sample
 from toprank.validation import check_choice
 
 __all__ = [
@@ -60,6 +61,7 @@ _POLL = 0.5  # seconds between two looks at the workers
 _PATIENCE = 60.0  # seconds to wait for a worker when there is none
 _COLLECTIVE_TIMEOUT = 600  # seconds that a worker waits for the others inside one operation
 RESTARTS = 3
+MOST_CELLS = 30_000_000  # of the sample that places the bins
 
 
 class WorkerLostError(RuntimeError):
@@ -70,8 +72,8 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
     """`GradientBoostingRanker` on Dask collections.
 
     The parameters are those of `GradientBoostingRanker`; steps must be Newton's. The model is the same as from
-    one machine but for the quantiles that XGBoost bins columns by, which it merges from the sketches of the
-    workers.
+    one machine but for the order in which sums are taken, and beyond 200,000 rows for the quantiles that
+    columns are binned by: they are those of a sample.
 
     Attributes
     ----------
@@ -138,14 +140,15 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
         held_out = None
         if eval_set is not None:
             held_out = _scaled(_partitions(*eval_set, names=_EVALUATION), cluster)
-        _learn_columns_and_labels(self, rows, cluster)
+        sizes = _learn_columns_and_labels(self, rows, cluster)
         figures = cluster.compute([_lazy(_count)(*part, self) for part in rows.parts()], "counting")
         n_rows, n_positives = np.sum(figures, axis=0)
         settings = Settings.of(self, n_rows, n_positives, queries=qid is not None)
-        forest = _forest(self, settings, rows, cluster)
+        sample = _sample(self, rows, sizes, cluster)
         shared = _Shared(
-            clone(self), self.columns_, self.classes_, self.n_features_in_, settings, forest,
-            exchange, checkpoint, qid is not None,
+            clone(self), self.columns_, self.classes_, self.n_features_in_, settings,
+            _cuts(self, sample), _forest(self, settings, sample), exchange, checkpoint,
+            qid is not None,
         )  # fmt: skip
         fitted = cluster.train(shared, rows, held_out, self)
         for name in _FITTED:
@@ -264,17 +267,15 @@ def fit_on_worker(
     own = _encode(X, y, sample_weight, None, model, False)
     n_rows, n_positives = workers.combine(np.array(_count(X, y, sample_weight, None, model)), "sum")
     settings = Settings.of(model, n_rows, n_positives)
-    forest = None
-    if settings.random_trees:
-        seed = _forest_seed(model, settings)
-        part = _sampled((X, y, sample_weight, None), model, seed + workers.rank, workers.size)
-        columns_of_sample = [*part.X.T, part.y, np.asarray(part.weight)]
-        table = workers.gather(np.stack(columns_of_sample).astype(np.float64))[0].T
-        sample = TrainingData(table[:, :-2].astype(np.float32), table[:, -2], table[:, -1], None)
-        forest = random_trees(model, sample, settings.random_trees, seed)
+    sizes = workers.combine(np.array([float(look["size"])]), "sum")
+    part = _sampled((X, y, sample_weight, None), model, workers.rank, look["size"] / sizes[0])
+    columns_of_sample = [*part.X.T, part.y, np.asarray(part.weight)]
+    table = workers.gather(np.stack(columns_of_sample).astype(np.float64))[0].T
+    sample = TrainingData(table[:, :-2].astype(np.float32), table[:, -2], table[:, -1], None)
     shared = _Shared(
-        model, columns, model.classes_, len(columns.names), settings, forest, exchange, None, False
-    )
+        model, columns, model.classes_, len(columns.names), settings, _cuts(model, sample),
+        _forest(model, settings, sample), exchange, None, False,
+    )  # fmt: skip
     return _boost(shared, [own], workers)
 
 
@@ -431,8 +432,8 @@ def _apply(scale: WeightScale, weight: Any) -> np.ndarray:
 
 def _learn_columns_and_labels(
     model: GradientBoostingRanker, rows: _Partitions, cluster: _Cluster
-) -> None:
-    """Set what `fit` sets from the whole table: its columns, categories with their counts, and classes."""
+) -> list[int]:
+    """Set what `fit` sets from the whole table: columns, categories, classes; return the parts' sizes."""
     found = cluster.compute([_lazy(_look)(*part[:2]) for part in rows.parts()], "reading")
     sizes = [one["size"] for one in found]
     if sum(sizes) == 0:
@@ -468,7 +469,7 @@ def _learn_columns_and_labels(
     model.columns_ = Columns.union([found for found, _ in columns])
     model._check_labels(np.concatenate([one["labels"] for _, one in filled]))
     if not model.columns_.is_category.any():
-        return
+        return sizes
     lazy = [
         _lazy(_counted)(part, weight, model.columns_, model.max_categories)
         for part, _, weight, _ in rows.parts()
@@ -476,6 +477,7 @@ def _learn_columns_and_labels(
     counts = zip(*(part.numbers for part in cluster.compute(lazy, "counting")), strict=True)
     total = tuple(None if count[0] is None else np.sum(count, axis=0) for count in counts)
     model.columns_ = replace(model.columns_, numbers=total)
+    return sizes
 
 
 def _look(part: Any, y: Any) -> dict[str, Any]:
@@ -539,37 +541,48 @@ def _of_worker(part: _Encoded, number: int, n_workers: int) -> _Encoded:
     return part._replace(X=part.X[keep], y=part.y[keep], weight=weight, qid=part.qid[keep])  # type: ignore[index]
 
 
-def _forest(
-    model: GradientBoostingRanker, settings: Settings, rows: _Partitions, cluster: _Cluster
-) -> Any:
-    """Grow the trees at random cuts, if there are any, here: on all positives and some negatives."""
-    if not settings.random_trees:
-        return None
-    seed = _forest_seed(model, settings)
+def _sample(
+    model: GradientBoostingRanker, rows: _Partitions, sizes: Sequence[int], cluster: _Cluster
+) -> TrainingData:
+    """Bring rows that stand for all of them here, in the order of the partitions."""
     lazy = [
-        _lazy(_sampled)(part, model, seed + k, len(rows.y)) for k, part in enumerate(rows.parts())
+        _lazy(_sampled)(part, model, k, size / sum(sizes))
+        for k, (part, size) in enumerate(zip(rows.parts(), sizes, strict=True))
     ]
     parts = [part for part in cluster.compute(lazy, "sampling") if len(part.y)]
     X, y, weight = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    data = TrainingData(X, y, weight, None)
-    return random_trees(model, data, settings.random_trees, seed)
-
-
-def _forest_seed(model: GradientBoostingRanker, settings: Settings) -> int:
-    """Return the seed of the random trees: the one after those of the boosters."""
-    seeds = check_random_state(model.random_state).randint(2**31 - 1, size=settings.n_boosters)
-    return int(seeds[-1])
+    return TrainingData(X, y, weight, None)
 
 
 def _sampled(
-    part: Sequence[Any], model: GradientBoostingRanker, seed: int, n_parts: int
+    part: Sequence[Any], model: GradientBoostingRanker, seed: int, share: float
 ) -> _Encoded:
-    """Return positives and some negatives of a partition with their weights."""
+    """Return positives and some negatives of a partition, which has a share of all rows, with their weights."""
     X, y, weight, qid = part
     rows = _encode(X, y, weight, qid, model, held_out=False)
-    chosen, copies = sample_negatives(rows.y > 0, seed, n_parts)
+    most = min(MOST_SAMPLED, MOST_CELLS // rows.X.shape[1])
+    chosen, copies = weighted_sample(rows.y > 0, seed, most, most, share)
     copies = copies if rows.weight is None else rows.weight[chosen] * copies
     return _Encoded(rows.X[chosen], rows.y[chosen], copies, None)
+
+
+def _cuts(model: GradientBoostingRanker, sample: TrainingData) -> np.ndarray:
+    """Place the cut points of the columns, the same from any number of workers."""
+    weight = None if (sample.weights == 1).all() else sample.weights
+    return cut_points(
+        sample.X, model.columns_, max_bin=model.max_bins, sample_weight=weight, n_jobs=model.n_jobs
+    )
+
+
+def _forest(model: GradientBoostingRanker, settings: Settings, sample: TrainingData) -> Any:
+    """Grow the trees at random cuts, if there are any, on the sample."""
+    if not settings.random_trees:
+        return None
+    seeds = check_random_state(model.random_state).randint(2**31 - 1, size=settings.n_boosters)
+    seed = int(seeds[-1])  # the one after those of the boosters
+    chosen, copies = weighted_sample(sample.y > 0, seed)
+    part = replace(sample.rows(chosen), sample_weight=sample.weights[chosen] * copies)
+    return random_trees(model, part, settings.random_trees, seed)
 
 
 # -- the cluster -----------------------------------------------------------------------------------
@@ -583,6 +596,7 @@ class _Shared(NamedTuple):
     classes: np.ndarray
     n_features: int
     settings: Settings
+    cuts: np.ndarray
     forest: Any
     exchange: str
     checkpoint: Any
@@ -758,23 +772,21 @@ def _boost(shared: _Shared, parts: list[_Encoded], workers: Workers) -> Gradient
     ranker.columns_, ranker.classes_ = shared.columns, shared.classes
     ranker.n_features_in_, ranker.trained_on_sparse_ = shared.n_features, False
     rows, held_out = _joined(parts, shared)
-    shaping = np.where(held_out, 0.0, rows.weights)  # validation rows do not shape the bins
-    matrix = quantile_matrix(
-        rows.X, ranker.columns_, max_bin=ranker.max_bins, n_jobs=ranker.n_jobs,
-        sample_weight=shaping,
-    )  # fmt: skip
+    bins: Any = {"max_bin": ranker.max_bins, "n_jobs": ranker.n_jobs}
+    reference = quantile_matrix(shared.cuts, ranker.columns_, **bins)
+    matrix = quantile_matrix(rows.X, ranker.columns_, reference=reference, **bins)
     weight, counted = rows.sample_weight, ~held_out
     data = TrainingData(Rows(matrix, workers, shared.exchange), rows.y, weight, rows.qid)
     validation = _validation(ranker, shared, data, held_out, workers)
     before, scored = workers.bytes_sent, rows.X[counted]
+    rounds: list[Any] = []
     whole = TrainingData(None, rows.y[counted], None if weight is None else weight[counted], None)
     fit_boosters(
         ranker, data, shared.settings, validation=validation, whole=whole,
         score=lambda boosters: np.stack([predict_margin(booster, scored) for booster in boosters]),
-        forest=lambda seed: shared.forest, checkpoint=shared.checkpoint,
+        forest=lambda seed: shared.forest, checkpoint=shared.checkpoint, callbacks=[rounds.append],
     )  # fmt: skip
-    rounds = sum(booster.num_boosted_rounds() for booster in ranker.boosters_)
-    ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(rounds, 1)
+    ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(len(rounds), 1)
     return ranker
 
 

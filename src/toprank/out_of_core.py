@@ -1,19 +1,21 @@
 """Boosting and scoring of rows that do not fit in memory, streamed by DuckDB.
 
 A first pass collects what `fit` takes from a whole table: labels, categories, and the number of rows of each
-category where there are many. Then XGBoost takes the rows a batch at a time, twice, and keeps them binned in
-files of its own, of which it holds a few pages at once. Scores, gradients and labels stay in memory: about
-40 bytes a row, however many columns there are.
+category where there are many. A second one keeps a sample, all positives in it, whose quantiles place the bins.
+Then XGBoost takes the rows a batch at a time and keeps them binned in files of its own, of which it holds
+a few pages at once. Scores, gradients and labels stay in memory: about 40 bytes a row, however many columns
+there are.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,19 +27,28 @@ from toprank.boosting import GradientBoostingRanker
 from toprank.boosting.engine import HeldOut, Rows
 from toprank.boosting.settings import Settings
 from toprank.boosting.training import fit_boosters, random_trees, settings_objectives
-from toprank.boosting.xgboost_helpers import external_matrix, predict_margin
+from toprank.boosting.xgboost_helpers import (
+    cut_points,
+    external_matrix,
+    predict_margin,
+    quantile_matrix,
+    require_xgboost,
+)
 from toprank.columns import Columns
 from toprank.rule import quote_identifier
-from toprank.sources import OpenSource, Source, memory_bytes
+from toprank.sampling import sample_classes
+from toprank.sources import DUCKDB_MEMORY, OpenSource, Source, memory_bytes
 from toprank.stopping import hold_out
 from toprank.tables import atomic_path
 from toprank.temporary import to_be_removed
 
 __all__ = ["fit_source", "score_batches", "score_source"]
 
-BYTES_A_ROW = 60  # scores, gradients, labels, XGBoost's places and margins; what a metric sorts
-FIXED_BYTES = 500 * 10**6  # Python, the libraries, DuckDB, XGBoost's histograms
-BATCHES_AT_ONCE = 10  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
+BYTES_A_ROW = 80  # scores, gradients, labels, XGBoost's places and margins; what is sorted
+MARGIN = 30 * 10**6  # what is loaded or compiled on the way, and gaps between blocks of memory
+BATCHES_AT_ONCE = 6  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
+FEWEST_ROWS = 1_000  # of a batch
+COUNTED_COLUMNS = 16  # at once
 SAMPLED_NEGATIVES = 50  # for each positive, in the rows that trees at random cuts grow on
 FEWEST_SAMPLED, MOST_SAMPLED = 20_000, 200_000  # of all of them
 _NUMBERS = (
@@ -66,7 +77,7 @@ def fit_source(
     if ranker.step != "newton":
         raise ValueError("out of core, steps must be Newton's: set step='newton'")
     limit = memory_bytes(memory) or 0
-    rows = Source.of(source, sql=sql, memory=limit // 4)
+    rows = Source.of(source, sql=sql, memory=_duckdb_memory(limit))
     apart = {target, *drop, *([] if sample_weight is None else [sample_weight])}
     wanted = [name for name in rows.schema() if name not in set(drop)]
     features = [name for name in wanted if name not in apart]
@@ -76,17 +87,18 @@ def fit_source(
         to_be_removed(Path(cache)),
     ):
         n_rows = stream.count()
-        size = _batch_rows(limit, n_rows, len(features))
+        leaves = ranker.max_leaves or 2 ** (ranker.max_depth or 5)
+        plan = _plan(limit, n_rows, len(features), 16 * ranker.max_bins * 2 * leaves)
         _learn_columns(ranker, stream, features, sample_weight)
         _learn_labels(ranker, stream, target, pos_label)
-        y, weight = _labels_and_weights(ranker, stream, target, sample_weight, size, n_rows)
+        y, weight = _labels_and_weights(ranker, stream, target, sample_weight, n_rows)
 
         def batches() -> Iterator[np.ndarray]:
-            for table in stream.batches(size):
-                yield _matrix(ranker, table[features], stream.name)
+            for table in stream.batches(plan.batch, features):
+                yield _matrix(ranker, table, stream.name)
 
         # in a call of its own: XGBoost's matrix must be gone before its files are
-        return _boost(ranker, batches, y, weight, cache, checkpoint, callbacks)
+        return _boost(ranker, batches, y, weight, plan, cache, checkpoint, callbacks)
 
 
 def _boost(
@@ -94,17 +106,24 @@ def _boost(
     batches: Callable[[], Iterator[np.ndarray]],
     y: np.ndarray,
     weight: np.ndarray | None,
+    plan: _Plan,
     cache: str,
     checkpoint: Any,
     callbacks: Sequence[Any],
 ) -> GradientBoostingRanker:
     """Bin the streamed rows into files in the folder `cache` and boost on them."""
+    columns = ranker.columns_
+    bins: Any = {"max_bin": ranker.max_bins, "n_jobs": ranker.n_jobs}
+    rows = TrainingData(None, y, weight, None)
+    sample = _sample(batches(), rows, 0, plan.sample, plan.sample)
+    cuts = cut_points(sample.X, columns, sample_weight=sample.sample_weight, **bins)
+    del sample
+    reference = quantile_matrix(cuts, columns, **bins)
     matrix = external_matrix(
-        batches, ranker.columns_, max_bin=ranker.max_bins, sample_weight=weight,
-        n_jobs=ranker.n_jobs, cache=os.path.join(cache, "pages"),
-    )  # fmt: skip
+        batches, columns, reference, cache=os.path.join(cache, "pages"), **bins
+    )
     ranker.trained_on_sparse_ = False
-    data = TrainingData(Rows(matrix), y, weight, None)
+    data = replace(rows, X=Rows(matrix))
     n_positives = float(np.count_nonzero(y) if weight is None else weight @ (y > 0))
     settings = Settings.of(ranker, float(len(y) if weight is None else weight.sum()), n_positives)
 
@@ -117,7 +136,7 @@ def _boost(
         return margins
 
     def forest(seed: int) -> Any:
-        sample = _sample(batches(), data, seed)
+        sample = _sample(batches(), data, seed, most=plan.sample)
         return random_trees(ranker, sample, settings.random_trees, seed)
 
     fit_boosters(
@@ -146,10 +165,10 @@ def score_batches(
     check_is_fitted(model)
     features = [str(name) for name in model.feature_names_in_]
     limit = memory_bytes(memory) or 0
-    rows = Source.of(source, sql=sql, memory=limit // 4)
-    size = _batch_rows(limit, 0, len(features) + len(columns))
+    rows = Source.of(source, sql=sql, memory=_duckdb_memory(limit))
+    plan = _plan(limit, 0, len(features) + len(columns))
     with rows.opened(list(dict.fromkeys([*features, *columns])), folder) as stream:
-        for table in stream.batches(size):
+        for table in stream.batches(plan.batch):
             yield table, model.decision_function(table[features])
 
 
@@ -219,17 +238,47 @@ def score_source(
 # -- the first pass --------------------------------------------------------------------------------
 
 
-def _batch_rows(limit: int, n_rows: int, n_columns: int) -> int:
-    """Return how many rows to stream at once, or say how much memory the rows need."""
-    rest = limit - FIXED_BYTES - BYTES_A_ROW * n_rows
-    fewest = 10_000 * 8 * n_columns * BATCHES_AT_ONCE
-    if rest < min(fewest, 10**8):
-        need = FIXED_BYTES + BYTES_A_ROW * n_rows + min(fewest, 10**8)
+class _Plan(NamedTuple):
+    """How many rows to read at once, and how many to hold as a sample."""
+
+    batch: int
+    sample: int
+
+
+def _plan(limit: int, n_rows: int, n_columns: int, bytes_a_column: int = 0) -> _Plan:
+    """Divide the memory that is not needed otherwise, or say how much is.
+
+    What this process, the rows, the columns in XGBoost's histograms and DuckDB leave goes in equal shares to
+    the batches on their way to XGBoost and to the sample.
+    """
+    used = _used_memory() + MARGIN + _duckdb_memory(limit)
+    used += bytes_a_column * n_columns + BYTES_A_ROW * n_rows
+    fewest = 2 * 8 * n_columns * BATCHES_AT_ONCE * FEWEST_ROWS
+    if limit < used + fewest:
         raise ValueError(
             f"memory={limit / 1e9:.2g} GB is too little for {n_rows:,} rows of {n_columns} columns: "
-            f"about {need / 1e9:.2g} GB are needed"
+            f"about {(used + fewest) / 1e9:.2g} GB are needed"
         )
-    return int(np.clip(rest // (8 * max(n_columns, 1) * BATCHES_AT_ONCE), 1_000, 1_000_000))
+    cells = (limit - used) // (2 * max(n_columns, 1))
+    return _Plan(
+        batch=int(np.clip(cells // (8 * BATCHES_AT_ONCE), FEWEST_ROWS, 1_000_000)),
+        sample=int(np.clip(cells // 4, FEWEST_ROWS, MOST_SAMPLED)),
+    )
+
+
+def _duckdb_memory(limit: int) -> int:
+    """Return the bytes that DuckDB may use: a sixth of what this process does not use yet."""
+    require_xgboost()  # so that it counts as used
+    return max((limit - _used_memory()) // 6, DUCKDB_MEMORY)
+
+
+def _used_memory() -> int:
+    """Return the bytes of memory that this process holds now; a usual figure where the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 300 * 10**6
 
 
 def _learn_columns(
@@ -239,10 +288,13 @@ def _learn_columns(
     if not features:
         raise ValueError(f"{stream.name} has no columns to learn from")
     names = [quote_identifier(name) for name in features]
-    known = stream.rows("SELECT count(*), " + ", ".join(f"count({name})" for name in names))[0]
-    if known[0] == 0:
+    if stream.count() == 0:
         raise ValueError(f"{stream.name} has no rows")
-    empty = [name for name, count in zip(features, known[1:], strict=True) if count == 0]
+    counts_of_values: list[int] = []
+    for start in range(0, len(names), COUNTED_COLUMNS):  # few at a time: of each, a page is held
+        block = ", ".join(f"count({name})" for name in names[start : start + COUNTED_COLUMNS])
+        counts_of_values += stream.rows(f"SELECT {block}")[0]
+    empty = [name for name, n in zip(features, counts_of_values, strict=True) if n == 0]
     if empty:
         raise ValueError(
             f"columns of {stream.name} that hold no value in any row: {', '.join(map(repr, empty))}; "
@@ -300,14 +352,13 @@ def _labels_and_weights(
     stream: OpenSource,
     target: str,
     sample_weight: str | None,
-    size: int,
     n_rows: int,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return labels as 0, 1, ... in one byte, and weights."""
     labels = np.empty(n_rows, np.uint8)
     weight = None if sample_weight is None else np.empty(n_rows)
-    start = 0
-    for table in stream.batches(size):
+    start, apart = 0, [target] if sample_weight is None else [target, sample_weight]
+    for table in stream.batches(columns=apart):
         part = slice(start, start + len(table))
         cells = table[target].to_numpy()
         if len(ranker.classes_) == 2 and not ranker._accepts_grades():
@@ -354,35 +405,53 @@ def _held_out(
     return HeldOut(rows, kept, metric, by_grade, ranker.early_stopping_rounds)
 
 
-def _sample(batches: Iterator[np.ndarray], data: TrainingData, seed: int) -> TrainingData:
-    """Return the rows that trees at random cuts grow on."""
-    chosen, copies = sample_negatives(data.y > 0, seed)
-    parts, start = [], 0
+def _sample(
+    batches: Iterator[np.ndarray],
+    data: TrainingData,
+    seed: int,
+    fewest: int = FEWEST_SAMPLED,
+    most: int = MOST_SAMPLED,
+) -> TrainingData:
+    """Return rows that stand for all of them: to place bins by, and to grow trees at random cuts on."""
+    chosen, copies = weighted_sample(data.y > 0, seed, fewest, most)
+    X, start, filled = None, 0, 0
     for batch in batches:
-        parts.append(batch[chosen[start : start + len(batch)]])
-        start += len(batch)
-    weight = data.weights[chosen] * copies
-    return TrainingData(np.concatenate(parts), data.y[chosen].astype(np.float64), weight, None)
+        end = filled + int(np.searchsorted(chosen[filled:], start + len(batch)))
+        if X is None:
+            X = np.empty((len(chosen), batch.shape[1]), np.float32)
+        X[filled:end] = batch[chosen[filled:end] - start]
+        start, filled = start + len(batch), end
+    weight = None if data.sample_weight is None else data.sample_weight[chosen] * copies
+    if weight is None and len(chosen) < len(data.y):
+        weight = copies
+    return TrainingData(X, data.y[chosen].astype(np.float64), weight, None)
 
 
-def sample_negatives(
-    positive: np.ndarray, seed: int, n_parts: int = 1
+def weighted_sample(
+    positive: np.ndarray,
+    seed: int,
+    fewest: int = FEWEST_SAMPLED,
+    most: int = MOST_SAMPLED,
+    part: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose all positives and some negatives; also return what each of them stands for.
+    """Choose positives and negatives, at most `most` of each; also return how many rows each stands for.
 
-    Of rows in several parts, each part is treated on its own.
+    Of negatives there are 50 for each positive, but at least `fewest`. Where the rows are only a `part` of all,
+    both numbers are meant for all of them.
 
     Examples
     --------
     >>> import numpy as np
-    >>> chosen, copies = sample_negatives(np.arange(100_000) < 10, seed=0)
-    >>> bool(chosen[:10].all()), round(float(copies.sum()))
-    (True, 100000)
+    >>> chosen, copies = weighted_sample(np.arange(100_000) < 10, seed=0)
+    >>> len(chosen), round(float(copies.sum()))
+    (20010, 100000)
     """
-    random = np.random.default_rng(seed)
-    n_positives, n_negatives = int(np.count_nonzero(positive)), int(np.count_nonzero(~positive))
-    least, most = FEWEST_SAMPLED // n_parts, MOST_SAMPLED // n_parts
-    wanted = min(max(SAMPLED_NEGATIVES * n_positives, least), most, n_negatives)
-    chosen = positive | (random.random(len(positive)) < wanted / max(n_negatives, 1))
-    copies = n_negatives / max(int(np.count_nonzero(chosen & ~positive)), 1)
-    return chosen, np.where(positive[chosen], 1.0, copies)
+    n_positives = int(np.count_nonzero(positive))
+    n_negatives = len(positive) - n_positives
+    fewest, most = math.ceil(fewest * part), math.ceil(most * part)
+    wanted = min(max(SAMPLED_NEGATIVES * n_positives, fewest), most)
+    chosen = sample_classes(positive, most, wanted, seed)
+    drawn = positive[chosen]
+    n_drawn = int(np.count_nonzero(drawn))
+    copies = n_positives / max(n_drawn, 1), n_negatives / max(len(chosen) - n_drawn, 1)
+    return chosen, np.where(drawn, *copies)

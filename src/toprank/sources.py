@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from toprank.temporary import to_be_removed
 __all__ = ["OpenSource", "Source", "memory_bytes"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-DUCKDB_MEMORY = 256 * 10**6  # at least; it spills what is more
+DUCKDB_MEMORY = 32 * 10**6  # at least; it spills what is more
 _FILES = ("*.parquet", "*.pq", "*.csv", "*.csv.gz", "*.tsv", "*.tsv.gz")
 
 
@@ -97,7 +97,7 @@ class Source:
             raise TypeError("give either a source (a file, a folder or a pattern) or sql")
         limit = max(memory_bytes(memory) or 2**30, DUCKDB_MEMORY)
         if isinstance(source, Source):
-            return source
+            return source if memory is None else replace(source, memory=limit)
         if sql is not None:
             return cls("the query", (), check_query(sql), limit)
         path = os.fspath(source)
@@ -158,27 +158,53 @@ class Source:
     def opened(
         self, columns: Sequence[str] | None = None, folder: str | None = None
     ) -> Iterator[OpenSource]:
-        """Open some columns to be streamed several times; a copy in `folder` is removed at the end."""
+        """Open some columns to be streamed several times; a copy in `folder` is removed at the end.
+
+        Of a Parquet file DuckDB holds a page of each column, which may be the whole row group. Where that is
+        too much, some columns after the other are copied to files of small row groups, to be read side by
+        side.
+        """
         schema = self.schema()
         names = known_columns(list(schema) if columns is None else columns, list(schema), self.name)
-        selected = ", ".join(map(quote_identifier, names))
         work = tempfile.mkdtemp(prefix="toprank-", dir=folder)
         try:
             with to_be_removed(Path(work)), self._connection(work) as connection:
                 scan, parameters = self._scan()
-                plain = all(Path(file).suffix.lower() in (".parquet", ".pq") for file in self.files)
-                if self.sql is not None or not plain:
-                    copy = os.path.join(work, "rows.parquet")
-                    with table_errors(self.name):
-                        connection.execute(
-                            f"COPY (SELECT {selected} FROM {scan}) TO '{_quoted(copy)}' (FORMAT parquet)",
-                            parameters,
-                        )
-                    scan, parameters = scan_of([copy])
+                n_blocks = self._blocks(connection, names)
+                if n_blocks:
+                    copies = [os.path.join(work, f"columns-{k}.parquet") for k in range(n_blocks)]
+                    size = _group_rows(self.memory, len(names))
+                    for k, copy in enumerate(copies):
+                        start, end = (len(names) * j // n_blocks for j in (k, k + 1))
+                        selected = ", ".join(map(quote_identifier, names[start:end]))
+                        with table_errors(self.name):
+                            connection.execute(
+                                f"COPY (SELECT {selected} FROM {scan}) TO '{_quoted(copy)}' "
+                                f"(FORMAT parquet, ROW_GROUP_SIZE {size})",
+                                parameters,
+                            )
+                    scans, lists = zip(*(scan_of([copy]) for copy in copies), strict=True)
+                    scan = " POSITIONAL JOIN ".join(scans)
+                    parameters = [parameter for held in lists for parameter in held]
                 types = {name: schema[name] for name in names}
-                yield OpenSource(self.name, connection, scan, parameters, selected, types, work)
+                yield OpenSource(self.name, connection, scan, parameters, types, work)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+    def _blocks(self, connection: Any, names: Sequence[str]) -> int:
+        """Return into how many files, of some columns each, the rows must be copied; 0 if they need not be."""
+        if any(Path(file).suffix.lower() not in (".parquet", ".pq") for file in self.files):
+            return 1
+        if self.sql is not None:
+            return 1
+        query = (
+            "SELECT max(held) FROM (SELECT sum(total_compressed_size + total_uncompressed_size) AS held FROM "
+            "parquet_metadata(?) WHERE list_contains(?, path_in_schema) GROUP BY file_name, row_group_id)"
+        )
+        files = scan_of(self.files)[1]
+        with table_errors(self.name):
+            held = connection.execute(query, [*files, list(names)]).fetchone()[0] or 0
+        return min(-(-2 * held // self.memory), len(names)) if 2 * held > self.memory else 0
 
     def _scan(self) -> tuple[str, list[Any] | None]:
         return scan_of(self.files) if self.sql is None else (f"({self.sql}\n)", None)
@@ -193,6 +219,8 @@ class Source:
         with connect() as connection:
             connection.execute(f"SET memory_limit = '{self.memory} B'; SET threads = 1")
             connection.execute("SET preserve_insertion_order = true")
+            # a row group is then read page by page and not as a whole, twice
+            connection.execute("SET disable_parquet_prefetching = true")
             if work is not None:
                 connection.execute(f"SET temp_directory = '{_quoted(work)}'")
             if self.sql is not None:
@@ -208,7 +236,6 @@ class OpenSource:
     connection: Any
     scan: str
     parameters: list[Any] | None
-    selected: str
     types: dict[str, str]
     folder: str
 
@@ -222,11 +249,14 @@ class OpenSource:
             query = f"{select} FROM {self.scan} {rest}"
             return self.connection.execute(query, self.parameters).fetchall()
 
-    def batches(self, n_rows: int = 100_000) -> Iterator[pd.DataFrame]:
-        """Yield the rows as tables of up to `n_rows`."""
+    def batches(
+        self, n_rows: int = 100_000, columns: Sequence[str] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the rows as tables of up to `n_rows`, with all of the columns or some."""
+        selected = ", ".join(map(quote_identifier, self.types if columns is None else columns))
         with table_errors(self.name):
             cursor = self.connection.cursor()
-            query = f"SELECT {self.selected} FROM {self.scan}"
+            query = f"SELECT {selected} FROM {self.scan}"
             reader = cursor.sql(query, params=self.parameters).to_arrow_reader(n_rows)
             for batch in reader:
                 yield batch.to_pandas()
@@ -242,6 +272,11 @@ def _difference(first: dict[str, str], found: dict[str, str]) -> str:
         if name in found and found[name] != first[name]
     ]
     return "; ".join((missing + extra + retyped)[:5]) or "the columns stand in another order"
+
+
+def _group_rows(memory: int, n_columns: int) -> int:
+    """Return how many rows to write as one group, of which DuckDB holds a few copies in its memory."""
+    return max(2_048, min(122_880, memory // (8 * 8 * n_columns) // 2_048 * 2_048))
 
 
 def _quoted(path: str) -> str:

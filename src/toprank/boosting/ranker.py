@@ -310,8 +310,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         """Boost on rows that do not fit in memory, streamed from files or a query.
 
         DuckDB reads the rows a batch at a time and XGBoost keeps them binned, a byte or two for each cell,
-        in files of its own (external memory). What grows with the rows is about 40 bytes for each of
-        them: see `toprank.out_of_core`.
+        in files of its own (external memory). What grows with the rows is 40 to 80 bytes for each of them:
+        see `toprank.out_of_core`. Beyond 200,000 rows the bins are placed by a sample.
 
         Parameters
         ----------
@@ -328,11 +328,12 @@ class GradientBoostingRanker(BoostedTreesRanker):
         sql : str, optional
             Instead of a source: a query in DuckDB's SQL.
         memory : int or str, default="2GB"
-            Least memory that the fit should get along with, in bytes or as text. Where the rows need
-            more, an error says how much.
+            What this process may use in all, in bytes or as text; the size of batches and samples, and
+            DuckDB's limit, follow from it. Where the rows need more, an error says how much.
         folder : path, optional
-            Where temporary files go (about the size of the binned rows, and of a copy of CSV and queries);
-            by default the system's folder for temporary files.
+            Where temporary files go (about the size of the binned rows, and of a copy of CSV, of queries, and
+            of Parquet files whose row groups are too large for `memory`); by default the system's folder
+            for temporary files.
         checkpoint, callbacks
             As in `fit`.
 

@@ -217,12 +217,13 @@ def _threshold(scores: np.ndarray, data: TrainingData, exchange: Exchange) -> fl
     Rows whose score lies below twice that weight have no say, but for the one that comes next.
     """
     weight = data.sample_weight
-    total = float(exchange.combine(np.array([data.weights @ (data.y > 0)]), "sum")[0])
+    own = np.count_nonzero(data.y) if weight is None else weight @ (data.y > 0)
+    total = float(exchange.combine(np.array([own], dtype=np.float64), "sum")[0])
     n_first = int(2 * total) + 3
-    first = np.arange(len(scores))
+    first: Any = slice(None)
     if weight is None and len(scores) > n_first:
-        first = np.argpartition(-scores, n_first)[:n_first]
-    ones = np.ones(len(scores)) if weight is None else weight
+        first = np.argpartition(scores, len(scores) - n_first)[-n_first:]
+    ones = np.broadcast_to(1.0, len(scores)) if weight is None else weight
     whole = exchange.gather(np.stack((scores[first], ones[first])))[0]
     if np.ptp(whole[0]) == 0:  # one tie group fills what was gathered
         whole = exchange.gather(np.stack((scores, ones)))[0]

@@ -19,6 +19,7 @@ __all__ = [
     "Workers",
     "booster_parameters",
     "column_types",
+    "cut_points",
     "external_matrix",
     "predict_margin",
     "quantile_matrix",
@@ -31,6 +32,7 @@ __all__ = [
 
 
 GROWTH = {"depth": "depthwise", "leaf": "lossguide"}
+_SKETCHED_COLUMNS = 16  # at once, where memory is scarce
 MAX_ONE_HOT = 10  # categories of a column that are split off one by one; of more, in subsets
 
 
@@ -149,43 +151,72 @@ def quantile_matrix(
     )
 
 
-def external_matrix(
-    batches: Callable[[], Iterator[np.ndarray]],
+def cut_points(
+    X: np.ndarray,
     columns: Columns,
     *,
     max_bin: int,
-    cache: str,
     sample_weight: np.ndarray | None = None,
     n_jobs: int | None = None,
+) -> np.ndarray:
+    """Return a table of few rows that XGBoost bins at the quantiles of `X`, to be the `reference` of others.
+
+    XGBoost's sketches of all columns at once would take up to several megabytes a column: here a few columns at
+    a time go through them. The cut points found are the rows of the table: all of them distinct, and few
+    enough that each is a cut point again. Every category has a row.
+    """
+    found: list[np.ndarray] = []
+    for start in range(0, X.shape[1], _SKETCHED_COLUMNS):
+        block = require_xgboost().QuantileDMatrix(
+            np.ascontiguousarray(X[:, start : start + _SKETCHED_COLUMNS]),
+            weight=sample_weight,
+            max_bin=max_bin,
+            nthread=thread_count(n_jobs),
+        )
+        ends, values = block.get_quantile_cut()
+        found += [cuts[:-1] for cuts in np.split(values, ends[1:-1])]  # without the upper bound
+    for j, categories in enumerate(columns.categories):
+        if categories is not None and columns.is_category[j]:
+            found[j] = np.arange(len(categories), dtype=np.float32)
+    rows = np.full((max(map(len, found)), len(found)), np.nan, np.float32)
+    for j, cuts in enumerate(found):
+        rows[: len(cuts), j] = cuts
+    return rows
+
+
+def external_matrix(
+    batches: Callable[[], Iterator[np.ndarray]],
+    columns: Columns,
+    reference: Any,
+    *,
+    max_bin: int,
+    cache: str,
+    n_jobs: int | None = None,
 ) -> Any:
-    """Bin rows that come in batches, as often as asked for, and keep them in files that start with `cache`."""
+    """Bin rows that come in batches as `reference` is, and keep them in files that start with `cache`."""
     types = column_types(columns)
 
     class Batches(require_xgboost().DataIter):  # type: ignore[misc]
-        """Hand one batch after the other to XGBoost."""
+        """Hand one batch after the other to XGBoost, as often as it wants them."""
 
         def __init__(self) -> None:
             self._left: Iterator[np.ndarray] = iter(())
-            self._start = 0
             super().__init__(cache_prefix=cache)
             self.reset()
 
         def next(self, input_data: Callable[..., Any]) -> bool:
             batch = next(self._left, None)
-            if batch is None:
-                return False
-            end = self._start + len(batch)
-            weight = None if sample_weight is None else sample_weight[self._start : end]
-            input_data(data=batch, weight=weight, feature_types=types.get("feature_types"))
-            self._start = end
-            return True
+            if batch is not None:
+                input_data(data=batch, feature_types=types.get("feature_types"))
+            return batch is not None
 
         def reset(self) -> None:
-            self._left, self._start = batches(), 0
+            self._left = batches()
 
     return require_xgboost().ExtMemQuantileDMatrix(
         Batches(),
         max_bin=max_bin,
+        ref=reference,
         nthread=thread_count(n_jobs),
         enable_categorical=types.get("enable_categorical", False),
     )

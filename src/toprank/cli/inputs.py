@@ -382,8 +382,9 @@ def would_not_fit(data: str | None, sql: str | None, memory: str | None) -> bool
         return False  # reading it will say what is wrong
     if sum(map(os.path.getsize, source.files)) * EXPANSION + FIXED_BYTES < limit and not sql:
         return False
-    with source.opened() as stream:
-        needed = stream.count() * (COPIES * 8 * len(stream.types) + BYTES_A_ROW) + FIXED_BYTES
+    columns = list(source.schema())
+    with source.opened(columns[:1]) as stream:  # one column is enough to count rows
+        needed = stream.count() * (COPIES * 8 * len(columns) + BYTES_A_ROW) + FIXED_BYTES
     return needed > limit
 
 
