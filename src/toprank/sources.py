@@ -148,6 +148,8 @@ class Source:
             scan, parameters = self._scan()
             query = f"SELECT DISTINCT {name} FROM {scan} LIMIT {most + 1}"
             values = [row[0] for row in connection.execute(query, parameters).fetchall()]
+        if not values:
+            raise TableError(f"{self.name} has no rows")
         if any(value is None or value != value for value in values):
             raise ValueError(f"column {column!r} of {self.name} has missing values")
         if len(values) > most:

@@ -71,6 +71,12 @@ def test_files_of_relational_data_refuse_them_too(tmp_path: Path) -> None:
         toprank.RelationalData({"paid": tmp_path / "paid.parquet"}, examples, target="positive")
 
 
+def test_streamed_tables_without_rows_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n")
+    with pytest.raises(TableError, match=r"rows.csv has no rows"):
+        Source.of(tmp_path / "rows.csv").distinct("y")
+
+
 def test_other_headers_pass(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     for text in ('"a,b",c\n1,2\n', "a;b\n1;2\n", "\ufeffa,b\n1,2\n", '"a\nb",b\n1,2\n', "a\n1\n"):

@@ -30,7 +30,7 @@ both_pairs = pytest.mark.parametrize("pairs", ["all", "cross"])
 WEIGHTS = {
     "ones": lambda rng, n: np.ones(n),
     "copies": lambda rng, n: rng.integers(1, 4, n).astype(float),
-    "fractions": lambda rng, n: _of_mean_1(rng.choice([0.3, 0.8, 1.0, 1.7], n)),
+    "fractions": lambda rng, n: _of_mean_1(rng.uniform(0.3, 1.7, n)),
 }
 all_weights = pytest.mark.parametrize("weights", WEIGHTS)
 
