@@ -104,6 +104,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         By column name, or one for each column.
     interaction_constraints : sequence of sequences, optional
         Groups of columns (names or positions) that may meet in one branch.
+    %(class_weight)s
+        It matters for ``logistic`` and, less, for objectives that count the rows above a positive (average
+        precision); a loss of pairs only becomes that many times larger.
     device : str, default="cpu"
         XGBoost's device, such as "cpu" or "cuda".
     %(n_jobs)s
@@ -192,6 +195,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         eval_metric: str | Callable[..., float] | None = None,
         monotone_constraints: Mapping[str, int] | Sequence[int] | None = None,
         interaction_constraints: Sequence[Sequence[str | int]] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         device: str = "cpu",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -221,6 +225,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self.eval_metric = eval_metric
         self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
+        self.class_weight = class_weight
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -414,6 +419,14 @@ class GradientBoostingRanker(BoostedTreesRanker):
             raise ValueError(
                 "max_depth and max_leaves are both 0: one of them must bound the trees"
             )
+
+    def _check_streamed(self, where: str) -> None:
+        """Refuse what needs all rows at once."""
+        self._check_trees()
+        if self.step != "newton":
+            raise ValueError(f"{where} steps must be Newton's: set step='newton'")
+        if self.class_weight is not None:
+            raise ValueError(f"{where} there is no class_weight: give the rows a sample_weight")
 
     def _encode_like(
         self, init_model: GradientBoostingRanker, X: Any, data: TrainingData
