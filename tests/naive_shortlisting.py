@@ -22,6 +22,24 @@ def cuts(y: np.ndarray, scores: np.ndarray) -> list[tuple[float, int, int]]:
     return found
 
 
+def design_effect(negatives: np.ndarray, folds: np.ndarray, chance: float, least: float) -> float:
+    """Spread of the folds' false positive rates over what chance gives, at five thresholds."""
+    ratios = []
+    for rate in (0.01, 0.02, 0.05, 0.1, 0.2):
+        threshold = np.quantile(negatives, 1 - rate)
+        overall = float(np.mean(negatives > threshold))
+        parts = [negatives[folds == fold] for fold in set(folds.tolist())]
+        if rate * min(map(len, parts)) < 1 or not 0 < overall < 1:
+            continue
+        variances = [overall * (1 - overall) / len(part) for part in parts]
+        squares = [(np.mean(p > threshold) - overall) ** 2 for p in parts]
+        found = sum(s / v for s, v in zip(squares, variances, strict=True))
+        ratios.append(found / (len(parts) - 1))
+    k = len(set(folds.tolist()))
+    excess = max(0.0, sum(ratios) / len(ratios) / (chance / (k - 1)) - 1)
+    return max(least, 1 + (k + 1) * excess)
+
+
 def fpr_cut(y: np.ndarray, scores: np.ndarray, fpr: float, error: float) -> int:
     """Rows flagged by the umbrella algorithm and in lists: the longest one with few enough negatives."""
     n = int((1 - y).sum())

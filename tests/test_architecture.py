@@ -20,8 +20,8 @@ LAYERS = [
     (*FAMILIES, "datasets", "distributed", "out_of_core"),
     ("base", "encoding", "folds", "leaks", "sampling", "stopping", "metrics", "objectives", "pairs", "binning",
      "rule", "sources", "tables"),
-    ("validation", "parallel", "exchange", "columns", "ranking", "parsing", "progress", "formatting",
-     "docstrings", "registry", "temporary", "_version"),
+    ("validation", "parallel", "exchange", "columns", "ranking", "_ranking_kernels", "parsing", "progress",
+     "formatting", "docstrings", "registry", "temporary", "_version"),
 ]  # fmt: skip
 # Never, even on the same line: neither of metrics and objectives can hide a mistake of the other.
 FORBIDDEN = {("metrics", "objectives"), ("objectives", "metrics")} | {

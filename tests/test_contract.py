@@ -75,6 +75,7 @@ def expected_failures(model: BaseRanker) -> dict[str, str]:
     return {} if reason is None else dict.fromkeys(WEIGHT_CHECKS, reason)
 
 
+@pytest.mark.filterwarnings("ignore:all scores are equal")  # one class of next to no weight
 @parametrize_with_checks([small(name) for name in NAMES], expected_failed_checks=expected_failures)
 def test_scikit_learn_conventions(estimator, check) -> None:
     check(estimator)
@@ -140,6 +141,29 @@ def test_equal_weights_of_any_size_are_no_weights(name: str, size: float) -> Non
     np.testing.assert_allclose(
         weighted.decision_function(X), plain.decision_function(X), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("setting", ["balanced", {0: 1, 1: 5}, {0: 0.3}])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "class_weight" in small(name).get_params()]
+)
+def test_a_class_weight_is_the_same_weight_for_all_rows_of_a_class(name: str, setting: Any) -> None:
+    X, y = draw_rows()
+    weight = np.random.default_rng(1).integers(0, 3, size=len(y))  # "balanced" counts copies
+    of_class = dict(enumerate(weight.sum() / (2 * np.bincount(y, weight))))
+    of_class = of_class if setting == "balanced" else {0: 1.0, 1: 1.0} | setting
+    expected = small(name).fit(X, y, sample_weight=weight * np.where(y, of_class[1], of_class[0]))
+    model = small(name, class_weight=setting).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        model.decision_function(X), expected.decision_function(X), rtol=1e-5, atol=1e-6
+    )
+    with pytest.raises(ValueError, match="are not in class_weight"):
+        small(name, class_weight={"yes": 2}).fit(X, y)
+
+
+def test_logistic_losses_take_class_weights() -> None:
+    taken = {name for name in NAMES if "class_weight" in small(name).get_params()}
+    assert taken == {"GradientBoostingRanker", "KernelLogisticRanker", "LogisticRanker"}
 
 
 @every

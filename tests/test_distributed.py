@@ -280,13 +280,13 @@ def test_arrays_and_saved_models(client, tmp_path):
     )
 
 
-def test_a_line_search_is_refused(spread_table):
-    with pytest.raises(ValueError, match="newton"):
-        fit_distributed(
-            GradientBoostingRanker(step="line_search"),
-            features(spread_table),
-            spread_table["label"],
-        )
+@pytest.mark.parametrize("setting", [{"step": "line_search"}, {"class_weight": "balanced"}])
+def test_what_needs_all_rows_at_once_is_refused(spread_table, setting):
+    ranker = GradientBoostingRanker(**setting)
+    with pytest.raises(ValueError, match="on a cluster .*(newton|sample_weight)"):
+        fit_distributed(ranker, features(spread_table), spread_table["label"])
+    with pytest.raises(ValueError, match="out of core .*(newton|sample_weight)"):
+        ranker.fit_source(sql="SELECT 1 AS a, 0 AS y", target="y")
 
 
 @pytest.mark.parametrize("partitions_of_eval_set", [1, 3])  # one: a worker has no validation rows

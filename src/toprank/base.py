@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
@@ -105,7 +106,7 @@ class InputChecks:
         X = self._check_rows(X, reset=True)
         y = self._check_labels(y)
         check_consistent_length(X, y)
-        weight = check_weights(sample_weight, X)
+        weight = check_weights(self._with_class_weight(y, sample_weight), X)
         data = TrainingData(X, y, weight, query_codes(qid, len(y)))
         if weight is not None:
             present = weight > 0
@@ -117,6 +118,21 @@ class InputChecks:
             if not keep_zero_weights and not present.all():
                 data = data.rows(present)
         return data
+
+    def _with_class_weight(self, y: np.ndarray, sample_weight: Any) -> Any:
+        """Return the weights of the rows times those of their classes, where there is a `class_weight`."""
+        setting = getattr(self, "class_weight", None)
+        if setting is None:
+            return sample_weight
+        weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        codes = (y > 0).astype(np.intp)
+        totals = np.bincount(codes, weight, minlength=2)
+        if totals.min() == 0:
+            return weight  # one class is left, which the next check refuses
+        if setting == "balanced":
+            return weight * (totals.sum() / (2 * totals))[codes]
+        of_class = compute_class_weight(setting, classes=self.classes_, y=self.classes_[codes])
+        return weight * of_class[codes]
 
     def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
         """Check a table or array and return it as a float matrix."""

@@ -71,9 +71,9 @@ class WorkerLostError(RuntimeError):
 class DaskGradientBoostingRanker(GradientBoostingRanker):
     """`GradientBoostingRanker` on Dask collections.
 
-    The parameters are those of `GradientBoostingRanker`; steps must be Newton's. The model is the same as from
-    one machine but for the order in which sums are taken, and beyond 200,000 rows for the quantiles that
-    columns are binned by: they are those of a sample.
+    The parameters are those of `GradientBoostingRanker`; steps must be Newton's, and there is no
+    `class_weight`. The model is the same as from one machine but for the order in which sums are taken, and
+    beyond 200,000 rows for the quantiles that columns are binned by: they are those of a sample.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
 
         check_choice(exchange, "exchange", FORMS)
         self._validate_params()
-        _check_newton(self)
+        self._check_streamed("on a cluster")
         cluster = _Cluster(default_client() if client is None else client)
         rows = _scaled(_partitions(X, y, sample_weight, qid), cluster)
         held_out = None
@@ -252,7 +252,7 @@ def fit_on_worker(
     check_choice(exchange, "exchange", FORMS)
     model, workers = clone(ranker), Workers()
     model._validate_params()
-    _check_newton(model)
+    model._check_streamed("on a cluster")
     if model.random_state is None:  # the same everywhere
         drawn = np.random.default_rng().integers(2**31, size=1)
         model.random_state = int(workers.combine(drawn, "max")[0])
@@ -324,12 +324,6 @@ def evaluate(
     negatives = np.sum(dask.compute(*[_lazy(known.negatives_of)(part) for part in parts]), axis=0)
     labels, ranks, weights = known.rows(negatives)
     return evaluate_rows(labels, ranks, sample_weight=weights, intervals=None, **settings)
-
-
-def _check_newton(model: GradientBoostingRanker) -> None:
-    model._check_trees()
-    if model.step != "newton":
-        raise ValueError("on a cluster steps must be Newton's: set step='newton'")
 
 
 def _scored_part(scores: Any, y: Any, weight: Any, positive: Any) -> Any:

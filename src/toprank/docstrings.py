@@ -22,6 +22,17 @@ sample_weight : array of shape (n_rows,), optional
     Among weights of 1, a weight of 2 is the row twice, of 0 the row absent. All weights times a constant
     give the same model.
 """,
+    "class_weight": """
+class_weight : dict, "balanced" or None, default=None
+    Multiplies the weights of all rows of a class: a weight by label, or "balanced" for both classes the
+    same in sum. The threshold of `predict` follows, as with any weights.
+""",
+    "pair_weight": """
+sample_weight : array of shape (n_rows,), optional
+    A weight of 2 is the row twice, of 0 the row absent. Weights that are not all whole numbers are
+    taken relative to their mean, so their unit does not matter. There is no `class_weight`: one factor
+    for all positives multiplies every pair alike and changes no ranking.
+""",
     "sparse_X": """
 X : array, sparse matrix or table of shape (n_rows, n_columns)
 """,

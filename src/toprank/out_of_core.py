@@ -73,9 +73,7 @@ def fit_source(
 ) -> GradientBoostingRanker:
     """Fit a boosted ranker on streamed rows: see `GradientBoostingRanker.fit_source`."""
     ranker._validate_params()
-    ranker._check_trees()
-    if ranker.step != "newton":
-        raise ValueError("out of core, steps must be Newton's: set step='newton'")
+    ranker._check_streamed("out of core")
     limit = memory_bytes(memory) or 0
     rows = Source.of(source, sql=sql, memory=_duckdb_memory(limit))
     apart = {target, *drop, *([] if sample_weight is None else [sample_weight])}

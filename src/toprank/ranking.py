@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from toprank.parallel import run_halves
 from toprank.validation import require_finite
@@ -49,17 +48,19 @@ def _order_and_scores(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     require_finite(scores)
     n = len(scores)
     if scores.dtype == np.float64 and _ROWS_FOR_KEYS <= n < 2**32:
+        from toprank import _ranking_kernels as kernels  # Numba is slow to import
+
         bits = (n - 1).bit_length()
         # from NumPy: memory that compiled code asks for costs more to fetch than to fill
         keys, order, ranked = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n)
-        _sort_keys(scores, bits, keys)
+        kernels.sort_keys(scores, bits, keys)
         keys.sort()
 
         def read(part: slice) -> None:
-            _read_keys(keys[part], scores, bits, order[part], ranked[part])
+            kernels.read_keys(keys[part], scores, bits, order[part], ranked[part])
 
         run_halves(read, n)
-        if _settle(order, ranked):
+        if kernels.settle(order, ranked):
             return order, ranked
     order = np.argsort(-scores)
     return order, scores[order]
@@ -77,7 +78,9 @@ def order_by_code(scores: FloatArray, codes: IntArray, n_codes: int) -> tuple[In
     >>> order.tolist(), starts.tolist()
     ([2, 1, 0], [0, 1, 3])
     """
-    return _group_by_code(descending_order(scores), codes, n_codes)
+    from toprank import _ranking_kernels as kernels
+
+    return kernels.group_by_code(descending_order(scores), codes, n_codes)
 
 
 @dataclass(frozen=True)
@@ -116,16 +119,18 @@ class RankedList:
         >>> ranked.scores.tolist(), ranked.positives.tolist(), ranked.negatives.tolist()
         ([3.0, 2.0, 1.0], [1.0, 2.0, 2.0], [0.0, 1.0, 2.0])
         """
+        from toprank import _ranking_kernels as kernels
+
         scores = np.ascontiguousarray(scores)
         positive = np.asarray(y) > 0
         if sample_weight is None:
             require_finite(scores)
             by_class = np.sort(scores[positive]), np.sort(scores[~positive])
-            distinct, ends, positives, negatives = _merge_classes(*by_class)
+            distinct, ends, positives, negatives = kernels.merge_classes(*by_class)
             return cls(distinct, ends, positives, negatives, scores)
         order = descending_order(scores)
         weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
-        distinct, ends, positives, negatives = _weigh_groups(order, scores, positive, weight)
+        distinct, ends, positives, negatives = kernels.weigh_groups(order, scores, positive, weight)
         ranked = cls(distinct, ends, positives, negatives, scores)
         ranked.__dict__["order"] = order  # what the cached property would compute again
         return ranked
@@ -189,116 +194,12 @@ class RankedQueries:
         if qid is None:
             starts = np.array([0, len(scores)], dtype=np.int64)
             return cls(np.zeros(1, dtype=np.int64), by_score, starts, ranked)
+        from toprank import _ranking_kernels as kernels
+
         queries, codes = np.unique(np.asarray(qid), return_inverse=True)
-        order, starts = _group_by_code(by_score, codes.astype(np.int64), len(queries))
+        order, starts = kernels.group_by_code(by_score, codes.astype(np.int64), len(queries))
         return cls(queries, order, starts, scores[order])
 
     @property
     def n_queries(self) -> int:
         return len(self.starts) - 1
-
-
-@njit(cache=True, nogil=True)
-def _merge_classes(positive_scores, negative_scores):
-    """Merge two ascending arrays into tie groups from the highest score down."""
-    n_positives, n_negatives = len(positive_scores), len(negative_scores)
-    n = n_positives + n_negatives
-    scores = np.empty(n, positive_scores.dtype)
-    ends = np.empty(n, np.int64)
-    positives = np.empty(n, np.float64)
-    negatives = np.empty(n, np.float64)
-    i, j, g = n_positives - 1, n_negatives - 1, 0
-    while i >= 0 or j >= 0:
-        if j < 0 or (i >= 0 and positive_scores[i] >= negative_scores[j]):
-            score = positive_scores[i]
-            i -= 1
-        else:
-            score = negative_scores[j]
-            j -= 1
-        while i >= 0 and positive_scores[i] == score:
-            i -= 1
-        while j >= 0 and negative_scores[j] == score:
-            j -= 1
-        scores[g] = score
-        positives[g] = n_positives - 1 - i
-        negatives[g] = n_negatives - 1 - j
-        ends[g] = n - 2 - i - j
-        g += 1
-    return scores[:g].copy(), ends[:g].copy(), positives[:g].copy(), negatives[:g].copy()
-
-
-@njit(cache=True, nogil=True)
-def _weigh_groups(order, row_scores, positive, weight):
-    """Tie groups of an ordered list with the cumulative weight of each class."""
-    n = len(order)
-    scores = np.empty(n, row_scores.dtype)
-    ends = np.empty(n, np.int64)
-    positives = np.empty(n, np.float64)
-    negatives = np.empty(n, np.float64)
-    above_positive, above_negative, g = 0.0, 0.0, 0
-    for k in range(n):
-        row = order[k]
-        if positive[row]:
-            above_positive += weight[row]
-        else:
-            above_negative += weight[row]
-        if k + 1 == n or row_scores[order[k + 1]] != row_scores[row]:
-            scores[g] = row_scores[row]
-            ends[g] = k + 1
-            positives[g] = above_positive
-            negatives[g] = above_negative
-            g += 1
-    return scores[:g].copy(), ends[:g].copy(), positives[:g].copy(), negatives[:g].copy()
-
-
-@njit(cache=True, nogil=True)
-def _group_by_code(order, codes, n_codes):
-    """Stable counting sort of `order` by the code of its rows."""
-    starts = np.zeros(n_codes + 1, np.int64)
-    for row in order:
-        starts[codes[row] + 1] += 1
-    for c in range(n_codes):
-        starts[c + 1] += starts[c]
-    grouped = np.empty_like(order)
-    fill = starts[:-1].copy()
-    for row in order:
-        grouped[fill[codes[row]]] = row
-        fill[codes[row]] += 1
-    return grouped, starts
-
-
-@njit(cache=True, nogil=True)
-def _sort_keys(scores, bits, keys):
-    """Fill in integers that ascend as the scores fall, with the row's number in the low `bits`."""
-    raw = scores.view(np.int64)
-    mask = ~np.uint64((1 << bits) - 1)
-    for i in range(len(scores)):
-        # As integers, negative floats already grow as they fall; the others are turned round.
-        key = np.uint64(raw[i]) if raw[i] < 0 else ~np.uint64(raw[i] | np.int64(-(2**63)))
-        keys[i] = (key & mask) | np.uint64(i)
-
-
-@njit(cache=True, nogil=True)
-def _read_keys(keys, scores, bits, order, ranked):
-    """Fill in the rows of sorted keys and their scores."""
-    mask = np.uint64((1 << bits) - 1)
-    for k in range(len(keys)):
-        order[k] = np.int64(keys[k] & mask)
-        ranked[k] = scores[order[k]]
-
-
-@njit(cache=True, nogil=True)
-def _settle(order, ranked):
-    """Sort by insertion what the bits left out, within reason; return whether it got there."""
-    n, moves = len(order), 0
-    for k in range(1, n):
-        if ranked[k] > ranked[k - 1]:
-            score, row, j = ranked[k], order[k], k - 1
-            while j >= 0 and ranked[j] < score:
-                ranked[j + 1], order[j + 1] = ranked[j], order[j]
-                j -= 1
-                moves += 1
-            ranked[j + 1], order[j + 1] = score, row
-            if moves > 2 * n:
-                return False
-    return True

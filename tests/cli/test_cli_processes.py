@@ -56,6 +56,29 @@ def test_the_command_line_starts_without_the_heavy_libraries():
     assert (found.stdout, found.stderr) == ("\n", "")
 
 
+def test_scoring_imports_only_what_it_needs(tmp_path):
+    """Of one row, nearly all the time is imports: what learning, measuring and drawing need stays out."""
+    fitted = real("fit", written(rows(200), tmp_path / "early.csv"), "--target", "is_fraud", "--model",
+                  "logistic", "--folds", 2, "--out", "m.toprank", cwd=tmp_path)  # fmt: skip
+    assert fitted.returncode == 0, fitted.stderr
+    one = written(rows(1, seed=3).drop(columns="is_fraud"), tmp_path / "one.csv")
+    idle = ["numba", "plotly", "jinja2", "dask", "lightgbm", "catboost", "imblearn", "polars", "matplotlib",
+            "sklearn.linear_model", "sklearn.ensemble", "sklearn.isotonic", "toprank.metrics",
+            "toprank.objectives", "toprank.boosting.engine", "toprank.automatic", "toprank.selection",
+            "toprank.report"]  # fmt: skip
+    code = (
+        "import sys; from toprank.cli import app\n"
+        "try: app(['score', 'm.toprank', 'one.csv', '--budget', '1'])\n"
+        f"except SystemExit: print('imported:', *[name for name in {idle} if name in sys.modules])"
+    )
+    scored = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert one.exists()
+    assert "1 of 1 rows are on the list" in scored.stdout, scored.stderr
+    assert scored.stdout.splitlines()[-1] == "imported:"
+
+
 def test_the_whole_way_in_real_processes(tmp_path):
     """Compare, fit, score from a pipe: the real yardstick, the real page, one after the other."""
     early = written(rows(200).drop(columns="day"), tmp_path / "early.parquet")

@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import toprank
 from toprank import metrics
+from toprank._ranking_kernels import merge_classes
 from toprank.base import WeightScale
 from toprank.columns import Columns
 from toprank.metrics._kernels import inverse_log_sum, logarithmic_integral
 from toprank.ranking import (
     RankedList,
     RankedQueries,
-    _merge_classes,
     descending_order,
     order_by_code,
 )
@@ -52,7 +52,7 @@ def test_no_ranking_of_scores_that_are_not_finite(bad: float, n_rows: int) -> No
 
 def test_kernels_end_whatever_the_scores() -> None:
     """They are never called with NaN; if they were, they would stay inside their arrays."""
-    scores, _, positives, negatives = _merge_classes(np.array([NAN, NAN]), np.array([1.0, NAN]))
+    scores, _, positives, negatives = merge_classes(np.array([NAN, NAN]), np.array([1.0, NAN]))
     assert len(scores) == 4
     assert (positives[-1], negatives[-1]) == (2, 2)
     assert np.isnan(logarithmic_integral(NAN))

@@ -232,6 +232,11 @@ def test_one_split_gives_no_verdict():
     assert set(one.differences()["verdict"]) == {"cannot tell"}
     assert one.differences()["low"].isna().all()
     assert "on one split, which decides nothing" in str(one.recommended)
+    assert "nan" not in f"{one.recommended} {one._repr_html_()}"
+    shown = found._repr_html_()  # in a notebook
+    assert shown.startswith("<p>good has the highest average precision, ")
+    low, high = found.leaderboard()[["roc_auc_low", "roc_auc_high"]].iloc[0]
+    assert f"({low:.3f} to {high:.3f})</td>" in shown
 
 
 def test_a_small_budget_runs_cheap_models_first():

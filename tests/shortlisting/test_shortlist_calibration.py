@@ -9,10 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from contract_settings import small
+from naive_shortlisting import design_effect as naive_design_effect
 from naive_shortlisting import isotonic
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -27,7 +29,7 @@ from toprank import CalibratedRanker, GradientBoostingRanker, LogisticRanker, Tr
 from toprank.registry import ESTIMATORS, all_estimators
 from toprank.shortlisting import calibrate, cross_fitted_scores, top_calibration
 from toprank.shortlisting.calibration import ProbabilityMap, probability_bounds
-from toprank.shortlisting.counts import OutOfFoldCounts
+from toprank.shortlisting.counts import LEAST_EFFECT, OutOfFoldCounts, design_effect
 
 NAMES = sorted(ESTIMATORS)
 
@@ -397,3 +399,26 @@ def test_a_ranker_has_probabilities_once_it_is_calibrated(tmp_path) -> None:
     again = toprank.load(tmp_path / "m.toprank")
     np.testing.assert_array_equal(again.predict_proba(X), probability)
     assert not hasattr(ranker.fit(X, y), "predict_proba")
+
+
+# -- how far the models of the folds differ --------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_design_effect_is_its_definition(shift: float) -> None:
+    rng = np.random.default_rng(0)
+    positive, folds = rng.random(900) < 0.1, rng.integers(0, 4, 900)
+    scores = rng.normal(size=900) + shift * folds
+    expected = naive_design_effect(
+        scores[~positive], folds[~positive], chi2.isf(0.2, 3), LEAST_EFFECT
+    )
+    assert design_effect(positive, scores, folds) == pytest.approx(expected)
+    assert (expected > LEAST_EFFECT) == (shift > 0)
+
+
+def test_cross_fitted_bounds_allow_for_models_that_differ() -> None:
+    """Also where nothing shows that they do, and where the folds are not known."""
+    X, y, _ = draw_rows(n=600)
+    fitted = CalibratedRanker(LogisticRanker()).fit(X, y).staircase_
+    assert fitted.effective_negatives <= fitted.total_negatives / LEAST_EFFECT * (1 + 1e-12)
+    assert design_effect(y > 0, X[:, 0]) == LEAST_EFFECT

@@ -88,6 +88,16 @@ def test_texts_of_warnings(summary) -> None:
     assert not drift(summary, X[:0]).drifted
 
 
+def test_new_names_in_a_column_of_names_are_no_drift() -> None:
+    X = pd.DataFrame({"email": [f"u{k}@mail.com" for k in range(300)], "a": np.arange(300.0)})
+    y = np.arange(300) % 3 == 0
+    model = GradientBoostingRanker("logistic", n_estimators=2, random_state=0).fit(X, y)
+    model.training_summary_ = summarise(model, X)
+    found = drift(model, X.assign(email=X["email"].str.replace("u", "v")))
+    assert not found.warnings
+    assert found.columns[0]["unseen"] is None
+
+
 def test_unseen_categories_need_a_full_list(summary) -> None:
     X = draw(np.random.default_rng(5), 500).assign(shop="never")
     short = {**summary, "columns": [dict(c) for c in summary["columns"]]}

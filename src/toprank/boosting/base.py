@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.base import BaseRanker, TrainingData
 from toprank.boosting.xgboost_helpers import predict_margin, shap_values
 from toprank.columns import Columns
-from toprank.metrics import roc_auc
 from toprank.sampling import stratified_folds
 
 __all__ = ["BoostedTreesRanker"]
@@ -177,6 +176,8 @@ def _tells_more(
     n_negatives = np.count_nonzero(known) - n_positives
     if min(n_positives, n_negatives) == 0:
         return False
+    from toprank.metrics import roc_auc  # slow to import, and not needed to score
+
     lead, other = (
         roc_auc(positive[known], values[known], sample_weight=weight[known]) - 0.5
         for values in (rates, counts)

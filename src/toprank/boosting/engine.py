@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from toprank.base import TrainingData
 from toprank.boosting.checkpoint import Checkpoint
 from toprank.boosting.gradients import TreeGradients
-from toprank.boosting.settings import Settings
+from toprank.boosting.settings import Callback, Round, Settings
 from toprank.boosting.xgboost_helpers import (
     booster_parameters,
     predict_margin,
@@ -106,28 +106,6 @@ class Rows:
     matrix: Any
     exchange: Exchange = ALONE
     form: str = "auto"
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a callback sees after each round.
-
-    Attributes
-    ----------
-    number : int
-        Rounds done so far in this fit.
-    total : int
-        Rounds asked for.
-    validation : float or None
-        The validation metric after this round, where there is validation data.
-    """
-
-    number: int
-    total: int
-    validation: float | None
-
-
-Callback = Callable[[Round], Any]
 
 
 def boost(

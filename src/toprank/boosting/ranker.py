@@ -6,24 +6,27 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank import metrics, objectives
 from toprank.base import TrainingData
 from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
-from toprank.boosting.engine import Callback, Validation
-from toprank.boosting.settings import AUTO, ENOUGH_POSITIVES, Settings
-from toprank.boosting.training import choose_rounds, fit_boosters, random_trees, settings_objectives
+from toprank.boosting.settings import AUTO, ENOUGH_POSITIVES, Callback, Settings
 from toprank.boosting.xgboost_helpers import GROWTH, predict_margin, require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.formatting import join_names
-from toprank.stopping import ValidationMetric, hold_out
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
+
+if (
+    TYPE_CHECKING
+):  # what a fit needs is imported by it: Numba and the objectives are no use to a loaded model
+    from toprank import objectives
+    from toprank.boosting.engine import Validation
+    from toprank.stopping import ValidationMetric
 
 __all__ = ["SGBAP", "GradientBoostingRanker", "LambdaMART", "SGBAPsig"]
 
@@ -104,6 +107,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         By column name, or one for each column.
     interaction_constraints : sequence of sequences, optional
         Groups of columns (names or positions) that may meet in one branch.
+    %(class_weight)s
+        It matters for ``logistic`` and, less, for objectives that count the rows above a positive (average
+        precision); a loss of pairs only becomes that many times larger.
     device : str, default="cpu"
         XGBoost's device, such as "cpu" or "cuda".
     %(n_jobs)s
@@ -192,6 +198,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         eval_metric: str | Callable[..., float] | None = None,
         monotone_constraints: Mapping[str, int] | Sequence[int] | None = None,
         interaction_constraints: Sequence[Sequence[str | int]] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         device: str = "cpu",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -221,6 +228,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self.eval_metric = eval_metric
         self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
+        self.class_weight = class_weight
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -267,6 +275,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         -------
         self : GradientBoostingRanker
         """
+        from toprank.boosting import training as boosting
+
         self._check_trees()
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
@@ -279,17 +289,17 @@ class GradientBoostingRanker(BoostedTreesRanker):
             data = self._encode_like(init_model, X, data)
             settings = self._settings_like(init_model, settings)
             starts = init_model.boosters_
-        graded = settings_objectives(settings)[0].graded
+        graded = boosting.settings_objectives(settings)[0].graded
         training, validation = self._validation_split(data, eval_set, graded)
         if validation is None and init_model is None and self._chooses_rounds(data):
             metric = self._validation_metric(graded, data.qid is not None)
-            settings = choose_rounds(self, data, settings, *metric)
+            settings = boosting.choose_rounds(self, data, settings, *metric)
         rows = self._in_form(data.X)
-        fit_boosters(
+        boosting.fit_boosters(
             self, training, settings, starts=starts, validation=validation, callbacks=callbacks,
             checkpoint=checkpoint, whole=data,
             score=lambda boosters: np.stack([predict_margin(b, rows) for b in boosters]),
-            forest=lambda seed: random_trees(self, data, settings.random_trees, seed),
+            forest=lambda seed: boosting.random_trees(self, data, settings.random_trees, seed),
         )  # fmt: skip
         return self
 
@@ -379,7 +389,11 @@ class GradientBoostingRanker(BoostedTreesRanker):
     # -- parts of fit ----------------------------------------------------------------------------
 
     def _accepts_grades(self) -> bool:
-        return self.objective != AUTO and objectives.get(self.objective).graded
+        if self.objective == AUTO:
+            return False
+        from toprank import objectives
+
+        return objectives.get(self.objective).graded
 
     def _chooses_rounds(self, data: TrainingData) -> bool:
         """Return whether nobody says how many rounds to do, and there are positives enough to choose by."""
@@ -391,6 +405,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
 
     def _validation_metric(self, graded: bool, by_query: bool) -> tuple[ValidationMetric, bool]:
         """Return the validation metric, and whether it takes grades."""
+        from toprank import metrics
+        from toprank.stopping import ValidationMetric
+
         usual = "mean_average_precision" if by_query else "average_precision"
         chosen = self.eval_metric or ("ndcg" if graded else usual)
         known = metrics.find_metric(chosen)
@@ -416,6 +433,14 @@ class GradientBoostingRanker(BoostedTreesRanker):
                 "max_depth and max_leaves are both 0: one of them must bound the trees"
             )
 
+    def _check_streamed(self, where: str) -> None:
+        """Refuse what needs all rows at once."""
+        self._check_trees()
+        if self.step != "newton":
+            raise ValueError(f"{where} steps must be Newton's: set step='newton'")
+        if self.class_weight is not None:
+            raise ValueError(f"{where} there is no class_weight: give the rows a sample_weight")
+
     def _encode_like(
         self, init_model: GradientBoostingRanker, X: Any, data: TrainingData
     ) -> TrainingData:
@@ -433,6 +458,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self, data: TrainingData, eval_set: tuple[Any, ...] | None, graded: bool
     ) -> tuple[TrainingData, Validation | None]:
         """Return training and validation data; the latter only where it is given or needed."""
+        from toprank.boosting.engine import Validation
+        from toprank.stopping import hold_out
+
         if isinstance(eval_set, list) and eval_set and isinstance(eval_set[-1], tuple):
             eval_set = eval_set[-1]  # XGBoost's spelling: the last of several sets decides
         by_query = (data.qid if eval_set is None else eval_set[3:] or None) is not None
@@ -501,6 +529,8 @@ def SGBAPsig(*, subsample: float = 0.5, **parameters: Any) -> GradientBoostingRa
     >>> SGBAPsig().objective.self_term
     0.5
     """
+    from toprank import objectives
+
     objective = objectives.get("ap_sigmoid", self_term=0.5)
     return GradientBoostingRanker(objective, subsample=subsample, **{"n_seeds": 1, **parameters})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -119,3 +120,25 @@ def automatic_rate(n_rows: float) -> float:
     """
     share = np.log(n_rows / 500) / np.log(40)
     return float(0.05 * 6 ** np.clip(share, 0, 1))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a callback sees after each round.
+
+    Attributes
+    ----------
+    number : int
+        Rounds done so far in this fit.
+    total : int
+        Rounds asked for.
+    validation : float or None
+        The validation metric after this round, where there is validation data.
+    """
+
+    number: int
+    total: int
+    validation: float | None
+
+
+Callback = Callable[[Round], Any]

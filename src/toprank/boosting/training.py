@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from toprank import objectives
 from toprank.base import TrainingData, threshold_for_weight
 from toprank.boosting.checkpoint import Checkpoint, fingerprint
-from toprank.boosting.engine import Callback, HeldOut, Rows, Validation, boost
-from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Settings
+from toprank.boosting.engine import HeldOut, Rows, Validation, boost
+from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Callback, Settings
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.exchange import ALONE, Exchange
 from toprank.folds import make_splits

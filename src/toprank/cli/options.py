@@ -9,9 +9,9 @@ import typer
 
 __all__ = [
     "ChecksPerDay", "CostOfCheck", "Currency", "Data", "Drop", "Gap", "Group", "GroupHistory",
-    "Identifier", "Jobs", "Json", "Lengths", "Level", "Memory", "ModelFile", "Models", "OptionalTarget",
-    "Page", "PageResamples", "Positive", "Query", "Relational", "Resamples", "Seed", "Segment", "Sql",
-    "Target", "Text", "Time", "TimeLimit", "Value", "Weight", "read_costs", "read_lengths",
+    "Identifier", "Jobs", "Json", "Lengths", "Level", "Memory", "ModelFile", "Models", "NewGroup", "NewTime",
+    "OptionalTarget", "Page", "PageResamples", "Positive", "Query", "Relational", "Resamples", "Seed",
+    "Segment", "Sql", "Target", "Text", "Time", "TimeLimit", "Value", "Weight", "read_costs", "read_lengths",
     "read_model_names",
 ]  # fmt: skip
 
@@ -40,7 +40,8 @@ Data = Annotated[
     ),
 ]
 ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file of toprank fit.", show_default=False)
+    Path,
+    typer.Argument(metavar="MODEL", help="Model file, written by toprank fit.", show_default=False),
 ]
 Models = Annotated[
     str | None,
@@ -76,7 +77,7 @@ Target = Annotated[str, _column("--target", "Column of the labels.", show_defaul
 OptionalTarget = Annotated[str | None, _column("--target", "Column of the labels.")]
 Positive = Annotated[
     str | None,
-    _column("--positive", "The label that counts; without it, the greater of two.", "VALUE"),
+    _column("--positive", "The label of the rows to find; by default the greater of two.", "VALUE"),
 ]
 Identifier = Annotated[str | None, _column("--id", "Column that names rows.")]
 Query = Annotated[
@@ -98,6 +99,12 @@ GroupHistory = Annotated[
 ]
 Time = Annotated[
     str | None, _column("--time", "Column of times: train on the past, test on what follows.")
+]
+NewTime = Annotated[
+    str | None, _column("--time", "Column of times, for lists by day and quality over time.")
+]
+NewGroup = Annotated[
+    str | None, _column("--group", "Column of customers, cards, ...: a daily list has each once.")
 ]
 Weight = Annotated[str | None, _column("--weight", "Column of row weights: 2 is the row twice.")]
 Value = Annotated[str | None, _column("--value", "Column of the money at stake in each row.")]
@@ -135,7 +142,9 @@ ChecksPerDay = Annotated[
     int | None,
     _page("--checks-per-day", "Length of the daily lists, with --time.", metavar="K", min=1),
 ]
-Lengths = Annotated[str, _page("--lengths", "List lengths to show first.", metavar="NUMBERS")]
+Lengths = Annotated[
+    str, _page("--lengths", "List lengths to show first, joined by commas.", metavar="NUMBERS")
+]
 Json = Annotated[bool, _run("--json", "Print JSON instead of a table.")]
 Seed = Annotated[int, _run("--seed", "Fixes everything that is drawn.")]
 Jobs = Annotated[int, _run("--jobs", "Cores to use; -1 for all.", min=-1024, max=1024)]

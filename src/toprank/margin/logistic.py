@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ class LogisticRanker(LinearRanker):
         Most iterations of the solver.
     tol : float, default=1e-8
         Tolerance of the solver on the gradient.
+    %(class_weight)s
 
     Attributes
     ----------
@@ -64,12 +65,19 @@ class LogisticRanker(LinearRanker):
     """
 
     def __init__(
-        self, C: float = 1.0, *, scale: bool = True, max_iter: int = 200, tol: float = 1e-8
+        self,
+        C: float = 1.0,
+        *,
+        scale: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-8,
+        class_weight: Mapping[Any, float] | str | None = None,
     ) -> None:
         self.C = C
         self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
+        self.class_weight = class_weight
 
     @fill_docstring
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRanker:
@@ -118,6 +126,7 @@ class KernelLogisticRanker(KernelRanker):
         Norm of the gradient, relative to the one at the start, at which to stop.
     max_iter : int, default=200
         Most Newton steps.
+    %(class_weight)s
     %(n_jobs)s
     %(random_state)s
     %(verbose)s
@@ -158,6 +167,7 @@ class KernelLogisticRanker(KernelRanker):
         scale: bool = True,
         tol: float = 1e-8,
         max_iter: int = 200,
+        class_weight: Mapping[Any, float] | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -172,6 +182,7 @@ class KernelLogisticRanker(KernelRanker):
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -166,7 +166,7 @@ class PartialAUCSVM(LinearRanker):
         ----------
         %(sparse_X)s
         %(y)s
-        %(sample_weight)s
+        %(pair_weight)s
         qid : array of shape (n_rows,), optional
             Queries. The loss is then the mean over the queries that have both classes, each with
             its own range.

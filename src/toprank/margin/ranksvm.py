@@ -197,7 +197,7 @@ class RankSVM(GradedQueries, KernelRanker):
         %(sparse_X)s
         y : array of shape (n_rows,)
             Two labels, the greater one positive; or, with `qid`, grades 0, 1, 2, ...
-        %(sample_weight)s
+        %(pair_weight)s
         qid : array of shape (n_rows,), optional
             The query of each row; only rows of the same query are compared.
 

@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from toprank.metrics.registry import METRICS
 from toprank.persistence.boosters import make_booster
 from toprank.persistence.checks import check_estimator, check_record, make_record, require
 from toprank.persistence.scikit_learn import check_scikit_learn, make_tree, tree_parts
@@ -95,10 +94,14 @@ TYPES: dict[str, type] = {cls.__name__: cls for cls in (float, int, str, bool, o
 TYPES |= {f"numpy.{np.dtype(code).name}": np.dtype(code).type for code in "?bhilqBHILQefd"}
 TYPES["numpy.str_"] = np.str_
 
+
 # The only functions that a file can name: metrics f(y, scores), which score no row of a model.
-METRIC_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: metric.function for name, metric in METRICS.items()
-}
+@cache
+def metric_functions() -> dict[str, Callable[..., Any]]:
+    """Return the metrics by name; imported where a file names one, for they need Numba."""
+    from toprank.metrics.registry import METRICS
+
+    return {name: metric.function for name, metric in METRICS.items()}
 
 
 @cache
@@ -116,7 +119,9 @@ def modules_of(kind: str) -> dict[str, str]:
 def class_of(kind: str, name: Any) -> type:
     """Return the class of a kind and name."""
     require(isinstance(name, str), f"it names a {kind} that is not text")
-    modules = modules_of(kind)
+    modules = (
+        RECORDS if kind == "record" and name in RECORDS else modules_of(kind)
+    )  # or Numba comes
     require(name in modules, f"it holds a {kind} {name[:60]!r}, which is not among those allowed")
     return getattr(import_module(modules[name]), name.rpartition(".")[2])
 
@@ -218,7 +223,7 @@ class Encoder:
         if place == ("sklearn.tree._tree", "Tree"):
             return {"~": "tree", "parts": self._fields(tree_parts(value), where)}
         name = getattr(value, "__name__", "")
-        if inspect.isfunction(value) and METRIC_FUNCTIONS.get(name) is value:
+        if inspect.isfunction(value) and metric_functions().get(name) is value:
             return {"~": "metric", "name": name}
         found = name_of(value)
         if found is None:
@@ -377,9 +382,9 @@ class Decoder:
         return random
 
     def _read_metric(self, name: Any) -> Callable[..., Any]:
-        known = isinstance(name, str) and name in METRIC_FUNCTIONS
+        known = isinstance(name, str) and name in metric_functions()
         require(known, "it names an unknown metric")
-        return METRIC_FUNCTIONS[name]
+        return metric_functions()[name]
 
     def _read_tree(self, parts: Any) -> Any:
         return make_tree(self._fields(parts))

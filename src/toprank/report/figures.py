@@ -23,7 +23,6 @@ from toprank.report.text import (
     decimal,
     money,
     percent,
-    shorten,
     signed,
 )
 
@@ -246,8 +245,10 @@ def _differences(entries: list[dict[str, Any]], against: str) -> Figure:
     return {
         "title": f"Difference from {against}",
         "summary": (
-            f"Of {len(entries)} other models, {tally['better']} rank better than {against}, "
-            f"{tally['worse']} rank worse, and {tally['cannot tell']} cannot be told apart from it."
+            f"Of {len(entries)} other models, {tally['better'] or 'none'} "
+            f"{'ranks' if tally['better'] < 2 else 'rank'} better than {against}, "
+            f"{tally['worse'] or 'none'} {'ranks' if tally['worse'] < 2 else 'rank'} worse, and "
+            f"{tally['cannot tell'] or 'none'} cannot be told apart from it."
         ),
         "columns": ["Model", "Difference", "Interval", "Verdict"],
         "rows": [
@@ -335,8 +336,7 @@ def _importance(report: Report) -> Figure:
         "columns": ["Feature", "Importance"],
         "rows": [[entry["feature"], amount(entry["importance"])] for entry in entries],
         "traces": [bars],
-        "layout": make_layout("Mean absolute contribution to the score", "", {}, y_axis)
-        | {"bargap": 0.45},
+        "layout": make_layout("Mean contribution", "", {}, y_axis) | {"bargap": 0.45},
         "height": 90 + 26 * len(drawn),
     }
 
@@ -424,37 +424,46 @@ def _reliability(report: Report) -> Figure:
 
 
 def _money(report: Report) -> Figure:
-    """Plot the money of lists of every length, with the best of them."""
+    """Plot the money of lists of every length, and the best length where checks cost something."""
     lists, table = report["lists"], report["lists"]["money"]
-    lengths, best = lists["length"], table["best"]
+    lengths, costly = lists["length"], table["spent"] is not None
     write = partial(money, currency=report["currency"] or "")
-    column = table["net"]
-    place = lengths.index(best)
-    ring = {"size": 12, "color": "series-3", "line": {"width": 2, "color": "surface"}}
-    mark = scatter("markers", [best], [column["value"][place]], name="Best length", marker=ring)
-    spent = "" if table["spent"] is None else " after the cost of the checks"
+    column = table["net" if costly else "caught"]
+    shown = {*map(lengths.index, report["lengths"]), len(lengths) - 1}
+    place = lengths.index(table["best"] if costly else report["lengths"][-1])
+    traces = [
+        *band_traces(lengths, column["low"], column["high"], 1),
+        line_trace(
+            lengths, column["value"], f"Money {'left' if costly else 'caught'}", 1, "%{y:,.0f}"
+        ),
+    ]
+    value, low, high = (column[key][place] for key in ("value", "low", "high"))
+    figure = with_interval(value, low, high, write)
+    if costly:
+        ring = {"size": 12, "color": "series-3", "line": {"width": 2, "color": "surface"}}
+        best = [table["best"]], [column["value"][place]]
+        mark = scatter("markers", *best, name="Best length", marker=ring)
+        traces.append(mark | {"hovertemplate": "%{x:,} rows: %{y:,.0f}"})
+        summary = (
+            f"A list of {count(table['best'])} rows leaves most after the cost of the checks: {figure}. The "
+            "best length was found on these rows, so expect a little less."
+        )
+    else:
+        summary = (
+            f"A list of {count(lengths[place])} rows catches {figure}. Where a check costs something, "
+            "--cost-of-check shows which length leaves most."
+        )
+    columns = ["Rows", "Caught", "Spent on checks", "Left"]
     return {
         "title": "Money by list length",
-        "summary": (
-            f"A list of {count(best)} rows leaves most{spent}: {write(column['value'][place])} "
-            f"({between(column['low'][place], column['high'][place], write)}). The best length was found on "
-            "these rows, so expect a little less."
-        ),
-        "columns": ["Rows", "Caught", "Spent on checks", "Left"],
+        "summary": summary,
+        "columns": columns if costly else columns[:2],
         "rows": [
-            [
-                count(lengths[k]),
-                write(table["caught"]["value"][k]),
-                "" if table["spent"] is None else write(table["spent"][k]),
-                write(column["value"][k]),
-            ]
-            for k in sorted({*map(lengths.index, report["lengths"]), place, len(lengths) - 1})
+            [count(lengths[k]), write(table["caught"]["value"][k])]
+            + ([write(table["spent"][k]), write(column["value"][k])] if costly else [])
+            for k in sorted(shown | {place})
         ],
-        "traces": [
-            *band_traces(lengths, column["low"], column["high"], 1),
-            line_trace(lengths, column["value"], "Money left", 1, "%{y:,.0f}"),
-            mark | {"hovertemplate": "%{x:,} rows: %{y:,.0f}"},
-        ],
+        "traces": traces,
         "layout": make_layout(
             "Rows on the list",
             "Money",
@@ -654,5 +663,7 @@ def round_percent(share: float) -> str:
 
 
 def short_name(name: str, most: int = 28) -> str:
-    """Cut a long name and escape it, so that Plotly shows it as it is."""
-    return escape(shorten(name, most), quote=False)
+    """Cut a long name in the middle and escape it, so that Plotly shows it as it is."""
+    if len(name) > most:
+        name = f"{name[: most // 2]}\u2026{name[-((most - 1) // 2) :]}"
+    return escape(name, quote=False)

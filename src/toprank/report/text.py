@@ -95,9 +95,10 @@ def signed(number: float | None) -> str:
     return "n/a" if number is None else f"{number:+.3f}"
 
 
-def money(number: float, currency: str = "") -> str:
-    """Write money without small change where it is large."""
-    digits = f"{abs(number):,.0f}" if abs(number) >= 1000 else f"{abs(number):,.2f}"
+def money(number: float, currency: str = "", beside: float = 0.0) -> str:
+    """Write money without small change where it, or what stands beside it, is large."""
+    large = max(abs(number), abs(beside)) >= 1000
+    digits = f"{abs(number):,.0f}" if large else f"{abs(number):,.2f}"
     digits = digits.removesuffix(".00")
     sign = "-" if number < 0 and digits.strip("0.,") else ""
     return f"{sign}{currency}{digits}"
@@ -122,7 +123,7 @@ def page_texts(report: Report) -> dict[str, Any]:
     right = texts[start]["hits"]
     return {
         "headline": (
-            f"Of the {texts[start]['length']} rows that {shorten(report['model'], 60)} ranks highest, "
+            f"Of the {texts[start]['length']} rows ranked highest, "
             f"{right} {'is' if right == '1' else 'are'} right."
         ),
         "lists": texts,
@@ -193,6 +194,8 @@ def _money_texts(report: Report, position: int) -> dict[str, str]:
     if table["caught"] is None:
         return {"money": spent or "", "money_range": "", "money_note": "spent on checks"}
     column = table["caught" if spent is None else "net"]
+    ends = (column[key][position] for key in ("value", "low", "high"))
+    write = partial(write, beside=max(map(abs, ends)))
     caught = write(table["caught"]["value"][position])
     return {
         "money": write(column["value"][position]),
@@ -201,11 +204,6 @@ def _money_texts(report: Report, position: int) -> dict[str, str]:
             "caught" if spent is None else f"left: {caught} caught, {spent} spent on checks"
         ),
     }
-
-
-def shorten(name: str, most: int) -> str:
-    """Cut a long name."""
-    return name if len(name) <= most else name[: most - 1] + "\u2026"
 
 
 def metric_texts(report: Report) -> list[dict[str, str]]:
@@ -385,7 +383,7 @@ def drift_texts(drift: dict[str, Any]) -> dict[str, Any]:
             f"{column['psi']:.3f}",
             percent(column["missing"]),
             percent(column["missing_training"]),
-            "" if column["unseen"] is None else percent(column["unseen"]),
+            "\u2013" if column["unseen"] is None else percent(column["unseen"]),
         ]
         for column in drift["columns"]
     ]
@@ -394,7 +392,7 @@ def drift_texts(drift: dict[str, Any]) -> dict[str, Any]:
 
 def daily_sentence(daily: dict[str, Any]) -> str:
     """Say how precise daily lists are."""
-    what = "cards, none of them twice once it is found" if daily["grouped"] else "rows"
+    what = "groups of rows, none of them again once it is found" if daily["grouped"] else "rows"
     bounds = (
         ""
         if daily["low"] is None

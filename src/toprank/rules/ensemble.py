@@ -77,7 +77,7 @@ class BoostedRules(BaseRanker):
         %(X)s
             Numbers and categories; missing cells are allowed.
         %(y)s
-        %(sample_weight)s
+        %(pair_weight)s
 
         Returns
         -------

@@ -553,7 +553,7 @@ class GreedyPAUC(BaseRanker):
         %(X)s
             Numbers.
         %(y)s
-        %(sample_weight)s
+        %(pair_weight)s
 
         Returns
         -------

@@ -183,7 +183,7 @@ class ModelComparison:
         table, leader = self.differences(), self.best
         best = self._best(MAIN_METRIC, [m for m in self.models if m not in PEERS] or self.models)
         value, low, high, _ = self._estimate(MAIN_METRIC, best)
-        bounds = f"{value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"
+        bounds = _with_interval(value, max(low, 0.0), min(high, 1.0))
         sentence = f"{best} has the highest average precision, {bounds}"
         if best != leader:
             sentence = (
@@ -198,7 +198,7 @@ class ModelComparison:
         else:
             of_best = (table["reference"] == "yardstick") & (table["model"] == best)
             row = table[of_best].iloc[0]
-            gain = f"({row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}])"
+            gain = f"({row['difference']:+.3f}, {row['low']:+.3f} to {row['high']:+.3f})"
             better = ", better than the tuned logistic booster by more than chance explains"
             level = ", but cannot be told from the tuned logistic booster"
             if self.n_splits == 1:
@@ -216,7 +216,7 @@ class ModelComparison:
         shown = pd.DataFrame({"model": board["model"]})
         for metric in METRIC_NAMES:
             ends = zip(*(board[f"{metric}{end}"] for end in ("", "_low", "_high")), strict=True)
-            shown[metric.replace("_", " ")] = [f"{v:.3f} ({a:.3f} to {b:.3f})" for v, a, b in ends]
+            shown[metric.replace("_", " ")] = [_with_interval(*figures) for figures in ends]
         shown["seconds"] = board["seconds"].map("{:.1f}".format)
         return f"<p>{escape(str(self.recommended))}</p>{shown.to_html(index=False)}"
 
@@ -283,3 +283,8 @@ class ModelComparison:
             return bootstrap_interval(float(values.mean()), resampled, level)
         shares = [split["n_test"] / split["n_train"] for split in self.splits]
         return corrected_interval(values, float(np.mean(shares)), level)
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    """Write a figure with its interval; one split has none."""
+    return f"{value:.3f}" if np.isnan(low + high) else f"{value:.3f} ({low:.3f} to {high:.3f})"

@@ -221,8 +221,9 @@ class CalibratedRanker(BaseRanker):
     -----
     The models of the folds learn from fewer rows than the final one, which is therefore, if anything,
     better than promised. Their scores are brought to the scale of the final model's by matching the
-    quantiles on the rows that both have seen; that the scales then agree is an assumption. Where the
-    rates of the folds differ by more than chance, all bounds are wider (`counts.design_effect`).
+    quantiles on the rows that both have seen; that the scales then agree is an assumption. All bounds
+    allow for a quarter more variance than that of as many rows, and for more where the rates of the folds
+    differ by more than chance (`counts.design_effect`).
     Probabilities hold for rows drawn like the training rows, with the same share of positives.
 
     Examples
@@ -345,9 +346,8 @@ class CalibratedRanker(BaseRanker):
             raise ValueError("the rows that cv holds out are of one class; probabilities need both")
         counts = OutOfFoldCounts.of(positive[known], scores[known], weight)
         self.calibration_ = ProbabilityMap.learn(counts, self.method)
-        if folds is not None:
-            effect = design_effect(positive[known], scores[known], folds[known])
-            counts = counts.widened(effect)
+        folds = None if folds is None else folds[known]
+        counts = counts.widened(design_effect(positive[known], scores[known], folds))
         self.staircase_ = counts.thin()
         self.offset_ = 0.0  # the ranker has subtracted its own
         return self

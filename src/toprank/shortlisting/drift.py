@@ -24,6 +24,9 @@ LARGE_SCORES = 0.5
 FALSE_ALARM = 1e-3  # chance of any warning at all on a table that has not drifted
 N_BINS = 10
 MIN_UNSEEN = 0.01  # share of unseen categories that is reported
+MANY_VALUES = (
+    0.5  # of all training rows: so many different texts are names, and new rows bring new ones
+)
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,9 @@ def _compare_column(
              "unseen": None}  # fmt: skip
     present = values[~missing]
     if column["kind"] == "category":
-        old, new, found["unseen"] = _category_bins(column, present, len(values), categories)
+        old, new, found["unseen"] = _category_bins(
+            column, present, len(values), n_training, categories
+        )
     else:
         numbers = pd.to_numeric(present, errors="coerce").to_numpy(dtype=np.float64)
         numbers = numbers[~np.isnan(numbers)]
@@ -253,7 +258,11 @@ def distance(quantiles: np.ndarray, numbers: np.ndarray, n_old: float) -> tuple[
 
 
 def _category_bins(
-    column: dict[str, Any], present: pd.Series, n_new: int, categories: set[str] | None
+    column: dict[str, Any],
+    present: pd.Series,
+    n_new: int,
+    n_training: int,
+    categories: set[str] | None,
 ) -> tuple[np.ndarray, np.ndarray, float | None]:
     """Return shares of old and new rows in the frequent categories, all others and missing values."""
     shares = column["shares"]
@@ -265,6 +274,8 @@ def _category_bins(
     unseen: float | None = None
     if categories is not None or column["others"] == 0:
         known = list(shares if categories is None else categories)
+        if len(known) > MANY_VALUES * n_training * (1 - column["missing"]):
+            return old, np.maximum(new, 0.0), None  # names of rows: new ones have others
         unseen = float(counts[~counts.index.isin(known)].sum()) / n_new
     return old, np.maximum(new, 0.0), unseen
 

@@ -510,7 +510,7 @@ def _rare_last(
 
 
 def _moves(added: float) -> str:
-    return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.3g}"
+    return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.2g}"
 
 
 def _moves_chance(added: float, score: float, chance: Any) -> str:
@@ -530,7 +530,10 @@ def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:
     if isinstance(value, (bool, np.bool_)):
         shown = shown.lower()
     elif isinstance(value, (int, float, np.number)):
-        shown = f"{float(value):.6g}"
+        number = float(value)
+        shown = (
+            f"{number:.2f}".rstrip("0").rstrip(".") if 1 <= abs(number) < 1e9 else f"{number:.3g}"
+        )
     elif len(shown) > MAX_TEXT:
         shown = shown[: MAX_TEXT - 3] + "..."
     place = "" if column is None else _place(value, column)

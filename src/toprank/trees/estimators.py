@@ -339,7 +339,7 @@ class TreeRank(BaseTreeRanker):
             Numbers, categories, missing values. LeafRank reads a sparse matrix as one byte a cell, zeros
             included; other splitters turn it into a dense one.
         %(y)s
-        %(sample_weight)s
+        %(pair_weight)s
 
         Returns
         -------

@@ -199,6 +199,9 @@
     ]));
   }
 
+  // names of features leave room for the plot on a narrow screen
+  const brief = (name) => (name.length > 18 ? name.slice(0, 9) + "\u2026" + name.slice(-8) : name);
+
   async function draw() {
     const palette = colours();
     const narrow = window.innerWidth < 640;
@@ -216,7 +219,13 @@
         font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11.5 : 12.5, color: palette.soft },
         hoverlabel: { bgcolor: palette.surface, bordercolor: palette.line, font: { color: palette.ink, size: 12.5 }, namelength: 30 },
       });
-      return window.Plotly.react(place, painted(figure.traces, palette), layout, { displayModeBar: false, responsive: true, showTips: false });
+      const traces = painted(figure.traces, palette);
+      if (narrow) {
+        layout.xaxis.nticks = 5;
+        if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(brief);
+        for (const trace of traces) if (trace.type === "bar" && trace.orientation === "h") trace.y = trace.y.map(brief);
+      }
+      return window.Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true, showTips: false });
     }));
     drawn = true;
     moveMarks();
