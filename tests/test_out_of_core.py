@@ -240,6 +240,7 @@ print(json.dumps({"before": before, "resident": resident, "peak": peak}))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits private memory")
+@pytest.mark.timeout(1800)  # half a minute of work, of which a busy machine may make ten minutes
 def test_rows_of_four_times_the_memory_that_the_system_allows(tmp_path, record_property) -> None:
     """The fitting process may take a quarter of the matrix in memory beyond what it holds when idle."""
     n_rows, n_columns = 350_000, 200
