@@ -61,7 +61,7 @@ _POLL = 0.5  # seconds between two looks at the workers
 _PATIENCE = 60.0  # seconds to wait for a worker when there is none
 _COLLECTIVE_TIMEOUT = 600  # seconds that a worker waits for the others inside one operation
 RESTARTS = 3
-MOST_CELLS = 30_000_000  # of the sample that places the bins
+MOST_CELLS = 40_000_000  # of the rows that place the bins
 
 
 class WorkerLostError(RuntimeError):
@@ -73,7 +73,7 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
 
     The parameters are those of `GradientBoostingRanker`; steps must be Newton's, and there is no
     `class_weight`. The model is the same as from one machine but for the order in which sums are taken, and
-    beyond 200,000 rows for the quantiles that columns are binned by: they are those of a sample.
+    beyond 40,000,000 cells for the quantiles that columns are binned by: they are those of a sample.
 
     Attributes
     ----------
@@ -268,7 +268,9 @@ def fit_on_worker(
     n_rows, n_positives = workers.combine(np.array(_count(X, y, sample_weight, None, model)), "sum")
     settings = Settings.of(model, n_rows, n_positives)
     sizes = workers.combine(np.array([float(look["size"])]), "sum")
-    part = _sampled((X, y, sample_weight, None), model, workers.rank, look["size"] / sizes[0])
+    most = min(MOST_SAMPLED, MOST_CELLS // len(columns.names))  # which all workers hold
+    own_share = look["size"] / sizes[0]
+    part = _sampled((X, y, sample_weight, None), model, workers.rank, own_share, most)
     columns_of_sample = [*part.X.T, part.y, np.asarray(part.weight)]
     table = workers.gather(np.stack(columns_of_sample).astype(np.float64))[0].T
     sample = TrainingData(table[:, :-2].astype(np.float32), table[:, -2], table[:, -1], None)
@@ -540,7 +542,7 @@ def _sample(
 ) -> TrainingData:
     """Bring rows that stand for all of them here, in the order of the partitions."""
     lazy = [
-        _lazy(_sampled)(part, model, k, size / sum(sizes))
+        _lazy(_sampled)(part, model, k, size / sum(sizes), MOST_CELLS // model.n_features_in_)
         for k, (part, size) in enumerate(zip(rows.parts(), sizes, strict=True))
     ]
     parts = [part for part in cluster.compute(lazy, "sampling") if len(part.y)]
@@ -549,12 +551,11 @@ def _sample(
 
 
 def _sampled(
-    part: Sequence[Any], model: GradientBoostingRanker, seed: int, share: float
+    part: Sequence[Any], model: GradientBoostingRanker, seed: int, share: float, most: int
 ) -> _Encoded:
-    """Return positives and some negatives of a partition, which has a share of all rows, with their weights."""
+    """Return positives and negatives, at most so many, of a partition that has a share of all rows."""
     X, y, weight, qid = part
     rows = _encode(X, y, weight, qid, model, held_out=False)
-    most = min(MOST_SAMPLED, MOST_CELLS // rows.X.shape[1])
     chosen, copies = weighted_sample(rows.y > 0, seed, most, most, share)
     copies = copies if rows.weight is None else rows.weight[chosen] * copies
     return _Encoded(rows.X[chosen], rows.y[chosen], copies, None)

@@ -45,6 +45,7 @@ from toprank.temporary import to_be_removed
 __all__ = ["fit_source", "score_batches", "score_source"]
 
 BYTES_A_ROW = 80  # scores, gradients, labels, XGBoost's places and margins; what is sorted
+LIBRARIES = 400 * 10**6
 MARGIN = 30 * 10**6  # what is loaded or compiled on the way, and gaps between blocks of memory
 BATCHES_AT_ONCE = 6  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
 FEWEST_ROWS = 1_000  # of a batch
@@ -271,12 +272,13 @@ def _duckdb_memory(limit: int) -> int:
 
 
 def _used_memory() -> int:
-    """Return the bytes of memory that this process holds now; a usual figure where the system does not say."""
+    """Return the bytes that Python and the libraries take: what this process holds, up to a usual figure."""
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            held = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        return 300 * 10**6
+        return LIBRARIES
+    return min(held, LIBRARIES)  # tables that the user holds are not the fit's
 
 
 def _learn_columns(

@@ -338,8 +338,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         sql : str, optional
             Instead of a source: a query in DuckDB's SQL.
         memory : int or str, default="2GB"
-            What this process may use in all, in bytes or as text; the size of batches and samples, and
-            DuckDB's limit, follow from it. Where the rows need more, an error says how much.
+            What Python, the libraries and the fit may use together, in bytes or as text; the size of
+            batches and samples, and DuckDB's limit, follow from it. Where the rows need more, an error
+            says how much.
         folder : path, optional
             Where temporary files go (about the size of the binned rows, and of a copy of CSV, of queries, and
             of Parquet files whose row groups are too large for `memory`); by default the system's folder
