@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Demo", "demo", "run_demo", "write_demo"]
 
-FRAUD_RATE = 0.02
+FRAUD_RATE = 0.04
 # those that finish soon; `toprank compare --models all` has all others
 MODELS = ("boosting", "linear", "rankboost", "ranking_forest", "logistic")
 BLOCKS = 3  # of time, in the comparison and in the calibration
@@ -63,7 +63,7 @@ def run_demo(
     Parameters
     ----------
     n_rows : int, default=12_000
-        Payments; one in fifty is fraud.
+        Payments; one in twenty-five is fraud, so that each block of days has enough to learn from.
     models : sequence of str
         Names of `toprank.selection.MODELS`; the yardstick is added.
     time_budget : float, optional

@@ -144,7 +144,7 @@ def stream_slowly(wait: str) -> None:
     tempfile.tempdir = os.getcwd()
     write_slowly(wait)
     # what has been copied so far is in a folder of its own
-    OpenSource.batches = lambda self, *_: pd.DataFrame().to_csv(Path(self.folder) / "half")
+    OpenSource.batches = lambda self, *_, **__: pd.DataFrame().to_csv(Path(self.folder) / "half")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])

@@ -21,9 +21,8 @@ from toprank.docstrings import fill_docstring
 from toprank.formatting import join_names
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
-if (
-    TYPE_CHECKING
-):  # what a fit needs is imported by it: Numba and the objectives are no use to a loaded model
+# What a fit needs is imported by it: Numba and the objectives are no use to a loaded model.
+if TYPE_CHECKING:
     from toprank import objectives
     from toprank.boosting.engine import Validation
     from toprank.stopping import ValidationMetric
