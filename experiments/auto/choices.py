@@ -52,7 +52,8 @@ def collect(row: pd.Series, split: int, folder: Path) -> None:
     np.savez(folder / "labels.npz", y=rows.y, y_test=rows.y_test, fold=fold)
     for name, configuration in PORTFOLIO.items():
         path, most = folder / f"{name}.npz", configuration.most_columns
-        if path.exists() or (most is not None and X.shape[1] > most):
+        too_wide = most is not None and X.shape[1] > most
+        if path.exists() or too_wide or not configuration.by_default:
             continue
         out, test = np.full(len(y), np.nan), []
         for f in folds:

@@ -187,7 +187,7 @@ def demo(
         float | None, typer.Option("--time-budget", metavar="SECONDS", help="For the comparison.")
     ] = None,
     resamples: options.PageResamples = 1000,
-    jobs: options.Jobs = 1,
+    jobs: options.Jobs = -1,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
