@@ -57,6 +57,8 @@ def growth(known: dict[str, dict[str, Any]]) -> str:
     """Return the table of growth, and draw it."""
     grown = {name: figures for name, figures in known.items() if "slope" in figures}
     families = {n.removeprefix("growth: "): f for n, f in grown.items() if n.startswith("growth: ")}
+    if not families:  # not measured yet
+        return ""
     draw(families, "processor", 1.0, "seconds of the processor", "growth_time")
     draw(families, "bytes", 1e6, "MB", "growth_memory")
     rows = [
