@@ -16,6 +16,9 @@ from experiments.treerank import published as treerank_published
 from toprank import datasets, metrics, objectives
 
 RESULTS = ROOT / "results"
+COMMANDS = {
+    "auto_choices": ".auto.choices report FOLDER"
+}  # of pages that are not called like their experiment
 
 HEAD = """# The papers again
 
@@ -355,7 +358,7 @@ def own_questions() -> str:
     """The pages of comparisons that no paper asks for, by their headings."""
     papers = ("sgbap", "lambdamart", "prankboost", "poise", "treerank")
     rows = [
-        [f"[{page.read_text().splitlines()[0].lstrip('# ')}](../experiments/results/{page.name})", f"`python -m experiments {page.stem}`"]
+        [f"[{page.read_text().splitlines()[0].lstrip('# ')}](../experiments/results/{page.name})", f"`python -m experiments{COMMANDS.get(page.stem, ' ' + page.stem)}`"]
         for page in sorted(RESULTS.glob("*.md"))
         if not page.stem.startswith(papers)
     ]  # fmt: skip
