@@ -2,8 +2,8 @@
 
 Two cheap ones and boosted trees that every installation has come first, then by the average precision that each
 reaches alone on development sets. `python -m experiments.auto.choices` prints these figures, and the order in
-which each helps those before it most: on both halves of the sets CatBoost is its first, the rest differs and was
-not followed.
+which each helps those before it most: on both halves of the sets CatBoost is its first, the rest differs and
+was not followed.
 """
 
 from __future__ import annotations
