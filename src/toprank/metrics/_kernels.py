@@ -436,3 +436,25 @@ def query_level_hits(starts, scores, codes, weight, n_levels):
                 begin = end
             place += width
     return sizes, hits
+
+
+@njit(cache=True, nogil=True)
+def weigh_around(steps, scores, positive, weight):
+    """Weight of the negatives below the first of some ascending scores, at it, between it and the next ...
+
+    An empty `weight` stands for ones. The search has no branches to guess wrong, so with few steps a row takes
+    less time than its share of a sort.
+    """
+    held = np.zeros(2 * len(steps) + 1)
+    for i in range(len(scores)):
+        if positive[i]:
+            continue
+        score, first, left = scores[i], 0, len(steps)
+        while left > 1:
+            half = left >> 1
+            first += half * (steps[first + half - 1] < score)
+            left -= half
+        first += steps[first] < score
+        tied = first < len(steps) and steps[first] == score
+        held[2 * first + tied] += weight[i] if len(weight) else 1.0
+    return held

@@ -81,7 +81,7 @@ class ListSample:
 
     @cached_property
     def stairs(self) -> Staircase:
-        return Staircase.of(self.ranked)
+        return Staircase.of_rows(self.rows)
 
     def value(self, job: Job) -> float:
         """Return the value of a metric on the rows as they are."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from toprank.exchange import ALONE, Exchange
 from toprank.metrics.intervals import evaluate
+from toprank.metrics.steps import negatives_around, positive_steps
 from toprank.validation import check_scores
 
 __all__ = ["CondensedList", "condense", "evaluate_source"]
@@ -37,22 +38,12 @@ class CondensedList:
     @staticmethod
     def positives_of(part: Part) -> np.ndarray:
         """Return scores and weights of the positives of a part, as two rows; equal scores once."""
-        positive, scores, weight = part
-        present = positive if weight is None else positive & (weight > 0)
-        found, places = np.unique(scores[present], return_inverse=True)
-        weights = None if weight is None else weight[present]
-        return np.stack((found, np.bincount(places, weights, len(found)))).astype(np.float64)
+        return np.stack(positive_steps(*part)).astype(np.float64)
 
     def negatives_of(self, part: Part) -> np.ndarray:
         """Return the weight of the negatives of a part: between two scores of positives, at one, and so on."""
         positive, scores, weight = part
-        scores, weight = scores[~positive], None if weight is None else weight[~positive]
-        after = np.searchsorted(self.scores, scores)
-        tied = np.zeros(len(scores), dtype=bool)
-        inside = after < len(self.scores)
-        tied[inside] = self.scores[after[inside]] == scores[inside]
-        held = np.bincount(2 * after + tied, weight, 2 * len(self.scores) + 1)
-        return held.astype(np.float64)
+        return negatives_around(self.scores, positive, scores.astype(np.float64), weight)
 
     def rows(self, negatives: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return labels, ranks (to be used as scores) and weights of the short list."""

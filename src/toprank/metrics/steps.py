@@ -11,10 +11,24 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from toprank.docstrings import fill_docstring
+from toprank.metrics._kernels import weigh_around
 from toprank.ranking import RankedList
-from toprank.validation import binary_rows
+from toprank.validation import BinaryRows, binary_rows
 
-__all__ = ["CumulativeCounts", "Metric", "Staircase", "list_metric", "staircase"]
+__all__ = [
+    "CumulativeCounts",
+    "Metric",
+    "Staircase",
+    "list_metric",
+    "negatives_around",
+    "positive_steps",
+    "staircase",
+]
+
+MANY_ROWS, RARE = (
+    10_000,
+    0.02,
+)  # so many rows with at most this share of positives: only these are sorted
 
 Job = tuple[Callable[..., Any], dict[str, Any]]  # a core and its parameters
 
@@ -42,6 +56,24 @@ class Staircase:
         starts = np.where(steps > 0, ranked.negatives[steps - 1], 0.0)
         between = np.append(starts, ranked.total_negatives) - np.append(0.0, ends)
         return cls(between, positives, ends - starts, ranked.scores[steps])
+
+    @classmethod
+    def of_rows(cls, rows: BinaryRows) -> Staircase:
+        """Rank rows; of a long list with few positives only these are sorted, the others counted between."""
+        n_rows = len(rows.scores)
+        if n_rows < MANY_ROWS or np.count_nonzero(rows.positive) > RARE * n_rows:
+            return cls.of(RankedList.of(rows.positive, rows.scores, rows.weight))
+        return cls.of_rare(rows)
+
+    @classmethod
+    def of_rare(cls, rows: BinaryRows) -> Staircase:
+        """Sort the positives alone."""
+        known = rows.positive, rows.scores, rows.weight
+        scores, positives = positive_steps(*known)
+        held = negatives_around(scores, *known)
+        return cls(
+            held[::-2].copy(), positives[::-1].copy(), held[-2::-2].copy(), scores[::-1].copy()
+        )
 
     @property
     def steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -84,8 +116,32 @@ def staircase(
     y_true: Any, scores: Any, sample_weight: Any = None, pos_label: Any = None
 ) -> Staircase:
     """Check raw arrays and rank them once."""
-    rows = binary_rows(y_true, scores, sample_weight, pos_label)
-    return Staircase.of(RankedList.of(rows.positive, rows.scores, rows.weight))
+    return Staircase.of_rows(binary_rows(y_true, scores, sample_weight, pos_label))
+
+
+def positive_steps(
+    positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct scores of the positives, ascending, and the weight at each."""
+    present = positive if weight is None else positive & (weight > 0)
+    steps, places = np.unique(scores[present], return_inverse=True)
+    return steps, np.bincount(places, None if weight is None else weight[present], len(steps)) * 1.0
+
+
+def negatives_around(
+    steps: np.ndarray, positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the weight of the negatives below the first of some ascending scores, at it, above it, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores, positive = np.array([1.0, 2.0, 2.0, 5.0]), np.array([False, True, False, False])
+    >>> negatives_around(np.array([2.0]), positive, scores).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    weights = np.empty(0) if weight is None else weight
+    return weigh_around(steps, np.ascontiguousarray(scores), positive, weights)
 
 
 @dataclass(frozen=True)
