@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ import toprank
 from toprank.boosting import library
 from toprank.boosting.library import LibraryBooster
 from toprank.boosting.xgboost_helpers import predict_margin
+from toprank.persistence import checks
 
 SETTINGS = {"lightgbm": {"n_estimators": 25}, "catboost": {"iterations": 25}}
 
@@ -118,6 +121,30 @@ def test_categories_score_as_in_catboost(settings: dict) -> None:
     np.testing.assert_allclose(predict_margin(booster, rows), expected, atol=2e-5)
     if not settings.get("max_ctr_complexity"):
         assert any(len(c.categories) + len(c.conditions) > 1 for c in statistics.combinations)
+
+
+def test_categories_of_catboost_are_stored_and_checked(tmp_path) -> None:
+    pytest.importorskip("catboost")
+    X, y, n_categories = coded_rows(0)
+    table = pd.DataFrame(X)
+    for j in np.flatnonzero(n_categories):
+        table[j] = table[j].map(lambda code: None if np.isnan(code) else f"v{code:.0f}")
+    table.columns = [f"c{j}" for j in range(table.shape[1])]
+    settings = {"time_limit": None, "n_folds": 2, "n_jobs": 1, "random_state": 0}
+    model = toprank.AutoRanker(portfolio=("catboost",), **settings).fit(table, y)
+    toprank.save(model, tmp_path / "m.toprank")
+    kept = toprank.load(tmp_path / "m.toprank")
+    np.testing.assert_array_equal(kept.decision_function(table), model.decision_function(table))
+    statistics = kept.members_[0].models[0].encoding
+    checks.check_record("CategoryStatistics", statistics)
+    far = np.array([[10**9, 0]])
+    with pytest.raises(toprank.persistence.ModelFileError, match="column that does not exist"):
+        checks.check_record("CategoryStatistics", replace(statistics, indicators=far))
+    one = statistics.combinations[0]
+    with pytest.raises(toprank.persistence.ModelFileError, match="do not ascend"):
+        checks.check_record("Combination", replace(one, keys=one.keys[::-1].copy()))
+    with pytest.raises(toprank.persistence.ModelFileError, match="array it should be"):
+        checks.check_record("Combination", replace(one, otherwise=np.zeros(99)))
 
 
 def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
