@@ -60,7 +60,7 @@ def test_compare_fit_score_another_day_and_report(tmp_path):
     assert "have not seen its earlier ones" in compared.stderr
     text = page.read_text()
     assert '<h1 id="title">Payments of March</h1>' in text
-    assert "raises the score" in text  # reasons beside the alerts
+    assert "raises the chance from" in text  # reasons beside the alerts
     model = tmp_path / "fraud.toprank"
     ok("fit", days, *columns, "--group-history", "--model", "linear", "--folds", 3, "--out", model)
     today = payments(80, seed=1, start="2024-04-02").drop(columns="fraud")

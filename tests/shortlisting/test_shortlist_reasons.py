@@ -11,6 +11,7 @@ import pytest
 from calibrated_cases import calibrated, table
 from contract_settings import small
 from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.naive_bayes import GaussianNB
@@ -22,6 +23,7 @@ from toprank.persistence import summarise
 from toprank.registry import ESTIMATORS, all_estimators
 from toprank.shortlisting import contributions, global_importance, reasons
 from toprank.shortlisting.reasons import usual_values
+from toprank.shortlisting.shortlist import alerts_of_scores
 
 NAMES = sorted(ESTIMATORS)
 
@@ -62,6 +64,40 @@ def test_a_calibrated_ranker_speaks_of_chances() -> None:
     score = model.decision_function(top)
     before, after = (100 * float(model.calibration_(s)[0]) for s in (score - added, score))
     assert [float(part) for part in found.groups()] == pytest.approx([before, after], rel=0.06)
+
+
+def test_what_does_not_move_the_chance_says_so() -> None:
+    X, y = table(n=600)
+    model = LogisticRanker().fit(X, y)
+    row = X.iloc[[int(np.argmax(model.decision_function(X)))]]
+    (texts,) = reasons(
+        model, row, n=1, background=X, chance=lambda row, added: np.array([0.4, 0.4])
+    )
+    assert re.search(r"raises the score by [\d.]+ \(the chance is 40% either way\)", texts[0]), texts
+
+
+def test_rules_speak_of_chances_too() -> None:
+    X, y = table(n=600)
+    model = CalibratedRanker(small("RankBoost"), cv=2, method="sigmoid").fit(X, y)
+    row = X.iloc[[int(np.argmin(np.abs(model.predict_proba(X)[:, 1] - 0.5)))]]
+    (texts,) = reasons(model, row, n=1, raising_only=True)
+    after = re.search(r"raises the chance from [\d.]+% to ([\d.]+)%", texts[0])
+    assert after, texts
+    assert float(after[1]) == pytest.approx(100 * model.predict_proba(row)[0, 1], rel=0.06)
+
+
+def test_alerts_of_held_out_scores_end_at_their_own_probability() -> None:
+    X, y = table(n=900)
+    fitted = LogisticRanker().fit(X, y)
+    noise = np.random.default_rng(1).normal(size=len(y))
+    scores = rankdata(fitted.decision_function(X) + noise) / len(y)  # as a comparison pools them
+    alerts, probability = alerts_of_scores(fitted, X, y, scores, 30)
+    np.testing.assert_array_equal(alerts["probability"], probability[alerts.index])
+    for shown, text in zip(alerts["probability"], alerts["reasons"], strict=True):
+        changes = re.findall(r"(?:to|is) ([\d.]+)%", text)
+        assert changes, text
+        assert [float(p) for p in changes] == pytest.approx([100 * shown] * len(changes), rel=0.06)
+    assert alerts["reasons"].str.contains("amount = .* raises the chance from").any()
 
 
 def test_two_values_and_exceptions_are_neither_high_nor_low() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = [
     "reasons",
 ]
 
+# Of a row and what is added to its score: the probability of a positive without and with it.
+Chance = Callable[[int, float], np.ndarray]
+
 BASE = "(base)"
 MAX_TEXT = 60  # characters of a value that are shown
 # Beyond so many columns occlusion looks at all of them on a few rows, and on all rows at the best of them.
@@ -42,6 +46,7 @@ def reasons(
     summary: dict[str, Any] | None = None,
     background: Any = None,
     scores: Any = None,
+    chance: Chance | None = None,
 ) -> list[list[str]]:
     """Give the reasons for the score of each row, as text.
 
@@ -58,14 +63,18 @@ def reasons(
     summary, background, scores : optional
         As for `contributions`. The summary also places values among the training rows; a single row
         needs it or a background.
+    chance : callable, optional
+        Given the number of a row and what a column adds to its score, the probability of a positive without
+        and with it; by default that of a `CalibratedRanker`.
 
     Returns
     -------
     texts : list of list of str
         For each row its reasons, the weightiest first. Boosted rules give the rules that fired,
         `TreeRank` the splits on the way to the leaf, all other models columns
-        (see `contributions` for how their share is found). A `CalibratedRanker` says what each
-        column does to the chance of a positive: the probability without its contribution, and with it.
+        (see `contributions` for how their share is found). With a `CalibratedRanker`, or `chance`, they
+        say what each column does to the chance of a positive: the probability without its contribution,
+        and with it.
 
     Examples
     --------
@@ -85,17 +94,20 @@ def reasons(
     inner = _inner_ranker(model)
     if X.shape[0] == 0:
         return []
+    if chance is None and hasattr(model, "calibration_"):
+        own = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
+
+        def chance(row: int, added: float) -> np.ndarray:
+            return model.calibration_(np.array([own[row] - added, own[row]]))
+
     if _has_rules(inner):
-        return _rule_reasons(inner, X, n, raising_only)
+        return _rule_reasons(inner, X, n, raising_only, chance)
     rules = getattr(getattr(inner, "tree_", None), "rules", None)
     if hasattr(inner, "apply") and type(rules).__name__ == "LeafRankRules":  # one ranking tree
         return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     table = contributions(model, X, summary=summary, background=background, scores=scores)
-    chance = getattr(model, "calibration_", None)
-    if chance is not None:
-        scores = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
-    return _column_reasons(table, X, n, raising_only, summary, chance, scores)
+    return _column_reasons(table, X, n, raising_only, summary, chance)
 
 
 def global_importance(model: Any, X: Any, **options: Any) -> pd.DataFrame:
@@ -431,7 +443,9 @@ def _usual_in(column: pd.Series) -> Any:
 # -- reasons as text ------------------------------------------------------------------------------
 
 
-def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[str]]:
+def _rule_reasons(
+    model: Any, X: Any, n: int, raising_only: bool, chance: Chance | None
+) -> list[list[str]]:
     """Return the rules that fired; one that fired in several rounds is named once.
 
     What a rule adds counts by the share of training rows that it does not hold for: one that holds for nearly
@@ -455,7 +469,7 @@ def _rule_reasons(model: Any, X: Any, n: int, raising_only: bool) -> list[list[s
     for row, part in summed.groupby("row", sort=False):
         for k in _largest(part["weight"].to_numpy(), n, raising_only):
             rule, added = part["rule"].iloc[k], float(part["adds"].iloc[k])
-            texts[int(row)].append(f"{rule} {_moves(added)}")
+            texts[int(row)].append(f"{rule} {_moves(int(row), added, chance)}")
     return texts
 
 
@@ -465,8 +479,7 @@ def _column_reasons(
     n: int,
     raising_only: bool,
     summary: dict[str, Any] | None,
-    chance: Any = None,
-    scores: Any = None,
+    chance: Chance | None,
 ) -> list[list[str]]:
     """Return the columns that add most, with their values; in chances where scores have probabilities."""
     known = {column["name"]: column for column in (summary or {}).get("columns", [])}
@@ -477,10 +490,7 @@ def _column_reasons(
             name = str(table.columns[j])
             value = X.iat[row, j] if isinstance(X, pd.DataFrame) else X[row, j]
             described = _describe(name, value, known.get(name))
-            moves = _moves(float(added[j]))
-            if chance is not None:
-                moves = _moves_chance(float(added[j]), float(scores[row]), chance) or moves
-            texts[-1].append(f"{described} {moves}")
+            texts[-1].append(f"{described} {_moves(row, float(added[j]), chance)}")
     return texts
 
 
@@ -509,16 +519,16 @@ def _rare_last(
     return sorted(chosen.tolist(), key=is_rare)
 
 
-def _moves(added: float) -> str:
-    return f"{'raises' if added > 0 else 'lowers'} the score by {abs(added):.2g}"
-
-
-def _moves_chance(added: float, score: float, chance: Any) -> str:
-    """Say from where to where a contribution moves the probability; nothing if it stays the same."""
-    before, after = (_percent(float(p)) for p in chance(np.array([score - added, score])))
+def _moves(row: int, added: float, chance: Chance | None) -> str:
+    """Say what a contribution does to the chance of a positive, or to the score where that is all there is."""
+    verb = "raises" if added > 0 else "lowers"
+    by_score = f"{verb} the score by {abs(added):.2g}"
+    if chance is None:
+        return by_score
+    before, after = (_percent(float(p)) for p in chance(row, added))
     if before == after:
-        return ""
-    return f"{'raises' if added > 0 else 'lowers'} the chance from {before} to {after}"
+        return f"{by_score} (the chance is {after} either way)"
+    return f"{verb} the chance from {before} to {after}"
 
 
 def _describe(name: str, value: Any, column: dict[str, Any] | None) -> str:

@@ -159,7 +159,8 @@ def alerts_of_scores(
     """List the highest of held-out rows, with probabilities learnt from their labels and reasons of a model.
 
     For comparisons: `scores` are those of models that have not seen the rows, on one scale, while `model`
-    has learnt from all of them and only explains.
+    has learnt from all of them and only explains. A row's place in the list stands for the same place in the
+    model's own list, so that what a column adds can be told as a change of the chance.
 
     Returns
     -------
@@ -168,7 +169,8 @@ def alerts_of_scores(
     probability : ndarray of shape (n_rows,)
     """
     counts = OutOfFoldCounts.of(np.asarray(y) > 0, scores)
-    probability = ProbabilityMap.learn(counts)(scores)
+    probability_at = ProbabilityMap.learn(counts)
+    probability = probability_at(scores)
     order = descending_order(scores)[:length]
     columns = {"id": ids, "score": scores, "probability": probability, "value": value}
     table = pd.DataFrame(
@@ -179,7 +181,18 @@ def alerts_of_scores(
     X = make_indexable(X)
     step = max(1, X.shape[0] // BACKGROUND_ROWS)
     background = take_rows(X, np.arange(0, X.shape[0], step))
-    texts = reasons(model, take_rows(X, order), raising_only=True, background=background)
+    own = scores_of(model, X)
+    places, held_out = np.sort(own), np.sort(scores)
+
+    def chance(row: int, added: float) -> np.ndarray:
+        now = scores[order[row]]
+        before = np.interp(np.interp(now, held_out, places) - added, places, held_out)
+        return probability_at(np.array([before, now]))
+
+    texts = reasons(
+        model, take_rows(X, order), raising_only=True, background=background, scores=own[order],
+        chance=chance,
+    )  # fmt: skip
     table["reasons"] = ["; ".join(parts) for parts in texts]
     return table, probability
 
