@@ -155,5 +155,5 @@ class ThreadPool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        if self._pool is not None:  # on Ctrl-C what has not begun is left
+            self._pool.shutdown(cancel_futures=exception[0] is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.folds import make_splits
 from toprank.metrics import average_precision
-from toprank.parallel import thread_count
+from toprank.parallel import ThreadPool, thread_count
 from toprank.progress import progress
 from toprank.validation import PARAMETER_CONSTRAINTS, check_groups, check_time
 
@@ -25,6 +26,7 @@ __all__ = ["TunedLogisticBooster"]
 
 FEW_ROWS = 5000  # below, or with few positives, choose by folds; otherwise one quarter is held out
 FEW_POSITIVES = 300
+FEW_CELLS = 1_000_000
 HELD_OUT = 0.25
 FOLDS, REPEATS = 5, 2
 SEEDS = 3  # averaged where rows are few, as GradientBoostingRanker does
@@ -176,9 +178,9 @@ class TunedLogisticBooster(BoostedTreesRanker):
         self.best_params_, self.best_score_ = self._choose(data, inner, seed)
         chosen = {k: v for k, v in self.best_params_.items() if k != "n_estimators"}
         rounds = self.best_params_["n_estimators"]
-        matrix, n_seeds = self._matrix(data), SEEDS if len(data.y) < FEW_ROWS else 1
+        matrix, n_seeds = self._matrix(data, self.n_jobs), SEEDS if len(data.y) < FEW_ROWS else 1
         self.boosters_ = [
-            require_xgboost().train(self._parameters(chosen, seed + k), matrix, rounds)
+            require_xgboost().train(self._parameters(chosen, seed + k, self.n_jobs), matrix, rounds)
             for k in range(n_seeds)
         ]
         self.booster_weights_ = np.full(n_seeds, 1 / n_seeds)
@@ -195,22 +197,35 @@ class TunedLogisticBooster(BoostedTreesRanker):
         if not inner:
             return {**settings[0], "n_estimators": min(self.n_estimators, 100)}, float("nan")
         stages, splits = search_stages(inner, data.y, seed)
-        parts: dict[int, tuple[Any, Any]] = {}  # each split is binned once for all settings
         curves: dict[tuple[int, int], list[float]] = {}
+        # XGBoost's threads have little to share out in a small table: rather a setting to each
+        few_cells = np.prod(data.X.shape) < FEW_CELLS
+        n_jobs = 1 if few_cells else self.n_jobs  # of one setting
+
+        def bin_rows(k: int) -> tuple[Any, Any]:
+            train, validation = splits[k]
+            training = self._matrix(data.rows(train), n_jobs)
+            return training, self._matrix(data.rows(validation), n_jobs, reference=training)
+
+        matrices = (
+            bin_rows if few_cells else cache(bin_rows)
+        )  # XGBoost's are not for several threads
+
+        def curve(tried: tuple[int, int]) -> list[float]:
+            c, k = tried
+            return self._curve(*matrices(k), self._parameters(settings[c], seed, n_jobs))
+
         alive = list(range(len(settings)))
         values: dict[int, np.ndarray] = {}
         rounds: dict[int, int] = {}
-        with progress(len(stages), "tuning the yardstick", self.verbose > 0) as advance:
+        with (
+            progress(len(stages), "tuning the yardstick", self.verbose > 0) as advance,
+            ThreadPool(self.n_jobs if few_cells else 1) as pool,
+        ):
             for stage in stages:
-                for k in stage:
-                    if k not in parts:
-                        train, validation = splits[k]
-                        matrix = self._matrix(data.rows(train))
-                        parts[k] = matrix, self._matrix(data.rows(validation), reference=matrix)
+                new = [(c, k) for c in alive for k in stage if (c, k) not in curves]
+                curves |= zip(new, pool.map(curve, new), strict=True)
                 for c in alive:
-                    for k in stage:
-                        if (c, k) not in curves:
-                            curves[c, k] = self._curve(*parts[k], settings[c], seed)
                     found = [curves[c, k] for k in stage]
                     rounds[c] = _choose_round(found, settings[c]["learning_rate"])
                     values[c] = np.array([curve[min(rounds[c], len(curve)) - 1] for curve in found])
@@ -222,23 +237,21 @@ class TunedLogisticBooster(BoostedTreesRanker):
         best = _better_than_usual(ranked[0], values)
         return {**settings[best], "n_estimators": rounds[best]}, float(values[best].mean())
 
-    def _matrix(self, data: TrainingData, reference: Any = None) -> Any:
+    def _matrix(self, data: TrainingData, n_jobs: int | None, reference: Any = None) -> Any:
         matrix = quantile_matrix(
-            data.X, self.columns_, max_bin=256, sample_weight=data.sample_weight,
-            n_jobs=self.n_jobs, reference=reference,
+            data.X, self.columns_, max_bin=256, sample_weight=data.sample_weight, n_jobs=n_jobs,
+            reference=reference,
         )  # fmt: skip
         matrix.set_label(data.y)
         return matrix
 
-    def _curve(
-        self, training: Any, validation: Any, setting: dict[str, Any], seed: int
-    ) -> list[float]:
+    def _curve(self, training: Any, validation: Any, parameters: dict[str, Any]) -> list[float]:
         """Return the average precision of the validation rows after each round.
 
         To measure takes as long as a round: late ones, which differ little, are measured now and then, and
         between them the curve is a line.
         """
-        booster = require_xgboost().Booster(self._parameters(setting, seed), [training, validation])
+        booster = require_xgboost().Booster(parameters, [training, validation])
         positive, weight = validation.get_label() > 0, validation.get_weight()
         measured: list[int] = []
         values: list[float] = []
@@ -255,14 +268,14 @@ class TunedLogisticBooster(BoostedTreesRanker):
                 break
         return np.interp(np.arange(1, measured[-1] + 1), measured, values).tolist()
 
-    def _parameters(self, setting: dict[str, Any], seed: int) -> dict[str, Any]:
+    def _parameters(self, setting: dict[str, Any], seed: int, n_jobs: int | None) -> dict[str, Any]:
         return {
             "objective": "binary:logistic",
             "disable_default_eval_metric": True,
             "tree_method": "hist",
             "max_bin": 256,
             "seed": seed,
-            "nthread": thread_count(self.n_jobs),
+            "nthread": thread_count(n_jobs),
             **setting,
         }
 
