@@ -1,7 +1,8 @@
 """Rows that do not fit: Parquet files whose matrix is at least 4x the memory that a process may use.
 
 DuckDB writes the files. One process fits and scores them with its private memory limited by the system
-(RLIMIT_DATA; allocators are told not to reserve more than they use, as the limit counts that too); another,
+(RLIMIT_DATA; allocators and the stacks of threads are told not to reserve more than they use, as the limit
+counts that too); another,
 without a limit, fits the same rows in memory. Printed are the peaks of both, the times, and average precision
 on rows that neither has seen (bar: within 0.005). `--alone` leaves the second process out, where the machine
 has too little memory for it.
@@ -89,6 +90,7 @@ def main() -> None:
         print(json.dumps(fit(*json.loads(options.child))))
         return
     os.environ |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
+    resource.setrlimit(resource.RLIMIT_STACK, (2**20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         write_rows(folder / "train", options.rows, options.columns, 0.1)

@@ -31,7 +31,7 @@ from benchmarks.common import SIZES, in_own_process, measured, report, report_gr
 from toprank import Mode, RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
-from toprank.rules.relational.clause import Body, Clause, CodedAtom, Constant, decode
+from toprank.rules.relational.clause import Atom, Body, Clause, CodedAtom, Constant, decode
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
@@ -194,7 +194,10 @@ def one_fit(weak: str, n_examples: int, n_rounds: int) -> dict:
         "matrix": 8 * data.codes().size,
         "clauses": int(model.n_evaluated_.sum()),
         "precision": model.score(data, dataset.y),
-        "found": any({atom.predicate for atom in clause.body} == wanted for clause in clauses),
+        "found": any(
+            {part.predicate for part in clause.body if isinstance(part, Atom)} == wanted
+            for clause in clauses
+        ),
     }
 
 

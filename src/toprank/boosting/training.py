@@ -192,7 +192,9 @@ def fit_boosters(
     ranker.chosen_ = asdict(settings) | {"objectives": names}
     ranker.n_estimators_ = ranker.boosters_[0].num_boosted_rounds()
     ranker.validation_scores_ = results[0][1]
-    raw_scores = ranker.booster_weights_ @ margins
+    raw_scores = (
+        ranker.booster_weights_.astype(margins.dtype) @ margins
+    )  # of 4 bytes where those are
     warn_if_constant(raw_scores, settings, exchange)
     ranker._forget_calibration()
     ranker.offset_ = _threshold(raw_scores, whole, exchange)
@@ -220,11 +222,11 @@ def _threshold(scores: np.ndarray, data: TrainingData, exchange: Exchange) -> fl
     own = np.count_nonzero(data.y) if weight is None else weight @ (data.y > 0)
     total = float(exchange.combine(np.array([own], dtype=np.float64), "sum")[0])
     n_first = int(2 * total) + 3
-    first: Any = slice(None)
-    if weight is None and len(scores) > n_first:
-        first = np.argpartition(scores, len(scores) - n_first)[-n_first:]
     ones = np.broadcast_to(1.0, len(scores)) if weight is None else weight
-    whole = exchange.gather(np.stack((scores[first], ones[first])))[0]
+    first = scores
+    if weight is None and len(scores) > n_first:
+        first = np.partition(scores, len(scores) - n_first)[-n_first:]
+    whole = exchange.gather(np.stack((first, ones[: len(first)])))[0]
     if np.ptp(whole[0]) == 0:  # one tie group fills what was gathered
         whole = exchange.gather(np.stack((scores, ones)))[0]
     return threshold_for_weight(total, whole[0], whole[1])
