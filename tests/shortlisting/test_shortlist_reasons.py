@@ -73,7 +73,9 @@ def test_what_does_not_move_the_chance_says_so() -> None:
     (texts,) = reasons(
         model, row, n=1, background=X, chance=lambda row, added: np.array([0.4, 0.4])
     )
-    assert re.search(r"raises the score by [\d.]+ \(the chance is 40% either way\)", texts[0]), texts
+    assert re.search(r"raises the score by [\d.]+ \(the chance is 40% either way\)", texts[0]), (
+        texts
+    )
 
 
 def test_rules_speak_of_chances_too() -> None:
@@ -98,6 +100,17 @@ def test_alerts_of_held_out_scores_end_at_their_own_probability() -> None:
         assert changes, text
         assert [float(p) for p in changes] == pytest.approx([100 * shown] * len(changes), rel=0.06)
     assert alerts["reasons"].str.contains("amount = .* raises the chance from").any()
+
+
+def test_few_positives_at_the_top_of_held_out_scores_are_likely_ones() -> None:
+    X, _ = table(n=900)
+    amount = X["amount"].to_numpy()
+    y = (rankdata(amount) > 860).astype(int)  # 40 positives, too few for isotonic regression
+    scores = rankdata(amount + 0.1 * np.random.default_rng(1).normal(size=900)) / 900
+    fitted = LogisticRanker().fit(X, y)
+    probability = alerts_of_scores(fitted, X, y, scores, 30)[1]
+    assert probability[np.argsort(-scores)[:20]].min() > 0.9
+    assert probability.sum() == pytest.approx(40, rel=0.1)
 
 
 def test_two_values_and_exceptions_are_neither_high_nor_low() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
+from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.folds import make_indexable, scores_of, take_rows
@@ -168,9 +170,10 @@ def alerts_of_scores(
         As `shortlist` gives it.
     probability : ndarray of shape (n_rows,)
     """
-    counts = OutOfFoldCounts.of(np.asarray(y) > 0, scores)
-    probability_at = ProbabilityMap.learn(counts)
-    probability = probability_at(scores)
+    # places in the list, spread out at its ends, where few positives allow no more than a sigmoid
+    held_out = logit((rankdata(scores) - 0.5) / len(scores))
+    probability_at = ProbabilityMap.learn(OutOfFoldCounts.of(np.asarray(y) > 0, held_out))
+    probability = probability_at(held_out)
     order = descending_order(scores)[:length]
     columns = {"id": ids, "score": scores, "probability": probability, "value": value}
     table = pd.DataFrame(
@@ -182,11 +185,11 @@ def alerts_of_scores(
     step = max(1, X.shape[0] // BACKGROUND_ROWS)
     background = take_rows(X, np.arange(0, X.shape[0], step))
     own = scores_of(model, X)
-    places, held_out = np.sort(own), np.sort(scores)
+    places, own_places = np.sort(held_out), np.sort(own)
 
     def chance(row: int, added: float) -> np.ndarray:
-        now = scores[order[row]]
-        before = np.interp(np.interp(now, held_out, places) - added, places, held_out)
+        now = held_out[order[row]]
+        before = np.interp(np.interp(now, places, own_places) - added, own_places, places)
         return probability_at(np.array([before, now]))
 
     texts = reasons(
