@@ -27,6 +27,7 @@ from distributed import Client, LocalCluster
 from xgboost import collective
 from xgboost.tracker import RabitTracker
 
+from experiments.common import use_local_data
 from toprank import (
     DaskGradientBoostingRanker,
     GradientBoostingRanker,
@@ -193,6 +194,7 @@ def main() -> None:
     parser.add_argument("--objectives", nargs="*", default=list(COMPARED))
     parser.add_argument("--results", type=Path, help="a file of figures to go on from")
     options = parser.parse_args()
+    use_local_data()
     if "gradients" in options.data:
         compare_gradients(options.rows)
     for name in options.data:

@@ -23,6 +23,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from experiments.common import ROOT, Results, markdown_table
 from experiments.defaults.report import complete_splits, per_set
@@ -46,7 +47,7 @@ RESULTS = ROOT / "results" / "trees_and_margin.jsonl"
 SCAN = ROOT / "results" / "trees_and_margin_scan.jsonl"
 Maker = Callable[[int], Any]
 
-LINEAR, KERNEL, FOREST = "logistic regression", "SVC", "random forest"
+LINEAR, KERNEL, FOREST, TREE = "logistic regression", "SVC", "random forest", "decision tree"
 # Cells of margin methods from when columns of 0 and 1 were divided by their deviation, too.
 DIVIDED = "all columns divided"
 CLOSE = 0.03  # mean AP that a method may lie below its relative
@@ -84,7 +85,10 @@ DEFAULTS: dict[str, tuple[str, Maker]] = {
     FOREST: (FOREST, peer("random_forest")),
     "extra trees": (FOREST, peer("extra_trees")),
     "RankingForest": (FOREST, forest()),
-    "TreeRank": (FOREST, lambda seed: TreeRank(random_state=seed)),
+    TREE: (
+        TREE, encoded(lambda seed: DecisionTreeClassifier(min_samples_leaf=5, random_state=seed))
+    ),
+    "TreeRank": (TREE, lambda seed: TreeRank(random_state=seed)),
     "PartialAUCRanker, paths": (
         FOREST, encoded(lambda seed: PartialAUCRanker(embedding="tree_path", random_state=seed))
     ),
@@ -281,7 +285,8 @@ INTRODUCTION = """# Ranking trees and margin methods at their defaults
 
 Two thirds of a set to train on, one third to test on (`experiments.defaults.sets`). Linear and kernel methods
 stand behind the same `TableEncoder`; trees read the table. Random forest and extra trees are scikit-learn's with
-300 trees and leaves of two rows, categories as codes, medians for missing cells. One thread; seconds are those
+300 trees and leaves of two rows, categories as codes, medians for missing cells; the decision tree has leaves
+of five. One thread; seconds are those
 of the processor, medians over sets. Figures are means over splits, then over sets; a line compares a method
 with its closest relative on the splits that both have.
 
