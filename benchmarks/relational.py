@@ -31,7 +31,15 @@ from benchmarks.common import SIZES, in_own_process, measured, report, report_gr
 from toprank import Mode, RelationalData, RelationalPRankBoost
 from toprank.datasets import make_relational
 from toprank.rules.boosters import PRankBooster
-from toprank.rules.relational.clause import Atom, Body, Clause, CodedAtom, Constant, decode
+from toprank.rules.relational.clause import (
+    Atom,
+    Body,
+    Clause,
+    CodedAtom,
+    CodedLiteral,
+    Constant,
+    decode,
+)
 from toprank.rules.relational.coverage import Coverage, HeadSet
 from toprank.rules.relational.search import RelationalLimits, RelationalSource
 
@@ -40,17 +48,19 @@ Step = tuple[Body, list[CodedAtom]]
 
 
 class Recorder(Coverage):
-    """Coverage that records what a search asks for."""
+    """Coverage that records which clauses of atoms a search asks for: those that Prolog can answer, too."""
 
     def __init__(self, *arguments, **keywords) -> None:
         super().__init__(*arguments, **keywords)
         self.steps: list[Step] = []
 
-    def cover_literals(
-        self, body: Sequence[CodedAtom], literals: Sequence[CodedAtom]
-    ) -> list[HeadSet]:
-        self.steps.append((tuple(body), list(literals)))
-        return super().cover_literals(body, literals)
+    def try_literals(
+        self, body: Sequence[CodedLiteral], literals: Sequence[CodedLiteral], max_rows: float
+    ) -> list[HeadSet | None]:
+        atoms = [literal for literal in literals if isinstance(literal, CodedAtom)]
+        if atoms and all(isinstance(literal, CodedAtom) for literal in body):
+            self.steps.append((tuple(body), atoms))
+        return super().try_literals(body, literals, max_rows)
 
 
 def searched_steps(data: RelationalData, y: np.ndarray, n_rounds: int) -> list[Step]:
