@@ -45,7 +45,7 @@ LITERAL = "l"  # the variable that numbers candidate literals
 MAX_REPEATED_ROWS, MAX_REPEATS = 1e6, 8.0
 # a search leaves out literals whose joins would have more rows than these (whichever is more)
 MIN_JOIN_ROWS, ROWS_PER_EXAMPLE = 2e6, 50.0
-MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE = 2**27, 128  # of answers that are kept
+MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE = 2**26, 96  # of answers that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,7 +429,9 @@ class Coverage:
         given = "(VALUES " + ", ".join(f"({k}{_listed(c)})" for k, c in enumerate(constants)) + ")"
         given += f" AS g(l{''.join(f', g{k}' for k in range(len(constants[0])))})"
         same = [f"a.k{k} = g.g{k}" for k in range(len(constants[0]))]
-        low = high = np.full((len(constants), heads.size), missing)  # without a part, one number
+        shape = len(constants), heads.size
+        # of four bytes, counts are exact up to 16 million
+        number = np.float32 if pattern.function == "count" else np.float64
         if part:
             outputs = [f"v{v}" for v in bound]
             relations = part_relations(part, [*bound, *heads.arguments], self.background)
@@ -439,8 +441,11 @@ class Coverage:
                 f"SELECT l, h, min({value}) AS low, max({value}) AS high FROM ({{rows}}) AS r "
                 f"CROSS JOIN {given} LEFT JOIN {table} AS a ON {' AND '.join(same)} GROUP BY l, h"
             )
-            low, high = np.full((2, *low.shape), np.nan)  # without a binding nothing holds
+            low, high = np.full(
+                (2, *shape), np.nan, dtype=number
+            )  # without a binding nothing holds
         else:
+            low = high = np.full(shape, missing, dtype=number)  # one number
             relations, outputs = [], ["l", "n"]
             names = ("l", "n", *(f"v{v}" for _, v in columns))
             cells = "".join(f", a.{column} AS v{v}" for column, v in columns)
@@ -602,9 +607,13 @@ def _listed(codes: Sequence[int]) -> str:
 
 
 def _compact(values: np.ndarray) -> np.ndarray:
-    """Return a copy, in half the memory where that loses nothing (as of counts)."""
-    halved = values.astype(np.float32)
-    return halved if np.array_equal(halved, values, equal_nan=True) else values.copy()
+    """Return a copy in the shortest floats that lose nothing: small counts take two bytes each."""
+    for short in (np.float16, np.float32):
+        with np.errstate(over="ignore"):
+            found = values.astype(short)
+        if np.array_equal(found, values, equal_nan=True):
+            return found
+    return values.copy()
 
 
 def _bytes_of(found: HeadSet | Ranges) -> int:

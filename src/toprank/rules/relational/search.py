@@ -292,6 +292,8 @@ class ValueSums:
         >>> ValueSums.of(values, weights, np.array([True, True, True])).weights.tolist()
         [[1.0, 0.0], [1.0, 2.0]]
         """
+        if values.dtype == np.float16:  # which compiled code does not know
+            values = values.astype(np.float32)
         counts, sums = sum_counts(values, present, weights, MAX_COUNT)
         distinct = np.flatnonzero(counts)
         counts, sums = counts[distinct], sums[distinct]
