@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -24,6 +25,7 @@ from toprank import (
     objectives,
     save,
 )
+from toprank.boosting import engine, training
 from toprank.boosting.engine import quadratic_step
 from toprank.boosting.settings import Settings
 from toprank.objectives import OBJECTIVES, ScoredList
@@ -349,6 +351,44 @@ def test_an_interrupted_fit_keeps_its_rounds() -> None:
         model = quick().fit(X, y, callbacks=[interrupt])
     assert model.n_estimators_ == 7
     assert model.score(X, y) > y.mean()
+
+
+def test_an_interrupted_fit_keeps_the_rounds_of_boosters_that_grow_side_by_side(
+    monkeypatch,
+) -> None:
+    X, y = draw()
+    started = threading.Barrier(3, timeout=60)  # both boosters and the main thread
+    engine_round = engine._Run._round
+
+    def first_round(run) -> None:
+        if not run.factors:
+            started.wait()
+        engine_round(run)
+
+    def interrupt(futures) -> None:
+        started.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine._Run, "_round", first_round)
+    monkeypatch.setattr(training, "wait", interrupt)
+    monkeypatch.setattr(training, "thread_count", lambda n_jobs: 2)
+    with pytest.warns(UserWarning, match="keeping the rounds done so far"):
+        model = quick(n_seeds=2, n_estimators=10**6).fit(X, y)
+    assert [b.num_boosted_rounds() < 10**6 for b in model.boosters_] == [True, True]
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("few_cells", [0, 10**6], ids=["one by one", "side by side"])
+def test_boosters_are_the_same_side_by_side(monkeypatch, few_cells: int) -> None:
+    monkeypatch.setattr(training, "FEW_CELLS", few_cells)
+    X, y = draw(900, rate=0.2)  # positives enough for the rounds to be chosen
+    settings = {"n_seeds": 3, "n_estimators": None, "learning_rate": None}
+    alone, several = (quick(n_jobs=n, **settings).fit(X, y) for n in (1, 2))
+    assert alone.chosen_ == several.chosen_
+    np.testing.assert_array_equal(alone.decision_function(X), several.decision_function(X))
+    for booster in several.boosters_:
+        config = json.loads(booster.save_config())
+        assert config["learner"]["generic_param"]["nthread"] == "2"
 
 
 def test_sparse_rows_and_their_dense_form_score_alike() -> None:

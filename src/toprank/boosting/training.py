@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,12 @@ __all__ = [
 SEARCH_RATE, SEARCH_ROUNDS, SEARCH_PATIENCE = 0.2, 500, 60
 SLOW_ROWS = 2_000  # below, half that rate
 MOST_ROUNDS = 900  # of the seeds of one objective together
+FEW_CELLS = (
+    1_000_000  # XGBoost's threads have little to share out in such a table, and much to wait for
+)
+
+# Given a ranker that says how many threads there are, and callbacks: a booster and its validation values.
+Boost = Callable[[Any, Sequence[Callback]], tuple[Any, list[float]]]
 
 
 def settings_objectives(settings: Settings) -> list[objectives.Objective]:
@@ -78,19 +88,54 @@ def choose_rounds(
     splits = make_splits(data.y > 0, groups=data.qid, n_splits=4 if many else 3, random_state=seed)[
         : 1 if many else None
     ]
-    curves = []
-    for k, split in enumerate(splits, start=1):
-        held_out = Validation(data.rows(split.test), metric, graded, SEARCH_PATIENCE)
-        label = f"choosing the rounds, {k} of {len(splits)}"
-        part = data.rows(split.train)
-        curves.append(
-            boost(ranker, part, objective, trial, seed, validation=held_out, label=label)[1]
-        )
+
+    def search(k: int, ranker: Any, callbacks: Sequence[Callback]) -> tuple[Any, list[float]]:
+        held_out = Validation(data.rows(splits[k].test), metric, graded, SEARCH_PATIENCE)
+        return boost(
+            ranker, data.rows(splits[k].train), objective, trial, seed, validation=held_out,
+            callbacks=callbacks, label=f"choosing the rounds, {k + 1} of {len(splits)}",
+        )  # fmt: skip
+
+    tasks = [partial(search, k) for k in range(len(splits))]
+    curves = [curve for _, curve in run_boosters(ranker, tasks, data)]
     rounds = best_round(mean_curve(curves), metric.greater_is_better)
     if ranker.learning_rate is None and rounds <= SEARCH_ROUNDS // 2:
         rounds, rate = 2 * rounds, rate / 2
     n_seeds = ranker.n_seeds or int(np.clip(MOST_ROUNDS // rounds, 1, settings.n_seeds))
     return replace(settings, n_estimators=rounds, learning_rate=rate, n_seeds=n_seeds)
+
+
+def run_boosters(
+    ranker: Any, tasks: Sequence[Boost], data: TrainingData
+) -> list[tuple[Any, list[float]]]:
+    """Boost several times: side by side on a small table, or else each with all threads.
+
+    Side by side, Ctrl-C ends those that are running, which keep the rounds they have done, as it does one
+    after the other. Who wants to watch (`verbose`) sees one after the other.
+    """
+    threads = thread_count(ranker.n_jobs)
+    small = not isinstance(data.X, Rows) and np.prod(data.X.shape) < FEW_CELLS
+    if not small or ranker.verbose or min(threads, len(tasks)) == 1:
+        return [task(ranker, ()) for task in tasks]
+    found = []
+    for start in range(0, len(tasks), threads):
+        at_once = tasks[start : start + threads]
+        own = copy(ranker)
+        own.n_jobs = threads // len(at_once)
+        found += _side_by_side(own, at_once)
+    return found
+
+
+def _side_by_side(ranker: Any, tasks: Sequence[Boost]) -> list[tuple[Any, list[float]]]:
+    stop = threading.Event()
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        futures = [pool.submit(task, ranker, [lambda _: stop.is_set()]) for task in tasks]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            warnings.warn("interrupted: keeping the rounds done so far", stacklevel=5)
+        return [future.result() for future in futures]
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
@@ -175,15 +220,22 @@ def fit_boosters(
     starts = list(starts) or [None] * settings.n_boosters
     seeds = check_random_state(ranker.random_state).randint(2**31 - 1, size=settings.n_boosters)
     kept = checkpoints(checkpoint, ranker, settings, data, exchange)
-    results = [
-        boost(
-            ranker, data, kind, settings, int(seed), validation=validation, start=start,
-            callbacks=callbacks, checkpoint=kept(k),
-            label=f"boosting {kind.name}, {k} of {len(kinds)}",
-        )
-        for k, (kind, seed, start) in enumerate(zip(kinds, seeds, starts, strict=False), start=1)
-    ]  # fmt: skip
+
+    def task(k: int, ranker: Any, more: Sequence[Callback]) -> tuple[Any, list[float]]:
+        return boost(
+            ranker, data, kinds[k], settings, int(seeds[k]), validation=validation,
+            start=starts[k], callbacks=[*callbacks, *more], checkpoint=kept(k + 1),
+            label=f"boosting {kinds[k].name}, {k + 1} of {len(kinds)}",
+        )  # fmt: skip
+
+    tasks = [partial(task, k) for k in range(len(kinds))]
+    if callbacks or checkpoint is not None:  # which expect one booster after the other
+        results = [task(ranker, ()) for task in tasks]
+    else:
+        results = run_boosters(ranker, tasks, data)
     ranker.boosters_ = [booster for booster, _ in results]
+    for booster in ranker.boosters_:
+        booster.set_param({"nthread": thread_count(ranker.n_jobs)})
     if settings.random_trees:
         ranker.boosters_.append(starts[-1] or forest(int(seeds[-1])))
     margins = score(ranker.boosters_)

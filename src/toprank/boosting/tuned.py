@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from toprank.base import TrainingData
 from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
 from toprank.boosting.engine import StratifiedDraw
-from toprank.boosting.training import best_round, mean_curve
+from toprank.boosting.training import FEW_CELLS, best_round, mean_curve
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.folds import make_splits
@@ -26,7 +26,6 @@ __all__ = ["TunedLogisticBooster"]
 
 FEW_ROWS = 5000  # below, or with few positives, choose by folds; otherwise one quarter is held out
 FEW_POSITIVES = 300
-FEW_CELLS = 1_000_000
 HELD_OUT = 0.25
 FOLDS, REPEATS = 5, 2
 SEEDS = 3  # averaged where rows are few, as GradientBoostingRanker does
@@ -198,8 +197,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
             return {**settings[0], "n_estimators": min(self.n_estimators, 100)}, float("nan")
         stages, splits = search_stages(inner, data.y, seed)
         curves: dict[tuple[int, int], list[float]] = {}
-        # XGBoost's threads have little to share out in a small table: rather a setting to each
-        few_cells = np.prod(data.X.shape) < FEW_CELLS
+        few_cells = np.prod(data.X.shape) < FEW_CELLS  # then rather a setting to each thread
         n_jobs = 1 if few_cells else self.n_jobs  # of one setting
 
         def bin_rows(k: int) -> tuple[Any, Any]:
