@@ -305,6 +305,16 @@ def test_many_more_columns_than_rows_are_solved_soon(rng) -> None:
     assert wide.gap_ <= 1e-3
 
 
+def test_only_few_rows_are_turned_into_features(rng, monkeypatch) -> None:
+    """Their eigenvectors take the cube of the rows, minutes from ten thousand on."""
+    X, y = rng.normal(size=(60, 80)), np.arange(60) < 12
+    turned = PartialAUCSVM(C=10.0, tol=1e-4).fit(X, y)
+    monkeypatch.setattr(partial_solvers, "_MOST_ROTATED", 59)
+    monkeypatch.delattr(partial_solvers, "rotate_onto_rows")
+    as_they_are = PartialAUCSVM(C=10.0, tol=1e-4).fit(X, y)
+    assert as_they_are.objective_ == pytest.approx(turned.objective_, rel=1e-2)
+
+
 def test_more_columns_than_rows(rng) -> None:
     X = rng.normal(size=(30, 400))
     y = np.arange(30) < 8

@@ -54,6 +54,7 @@ _GOOD_PART = 0.1
 _STEPS_PER_BOUND = 3
 _SMOOTH_STEPS = 200  # most steps of L-BFGS before the planes take over
 _CONCAVE_ROUNDS = 30
+_MOST_ROTATED = 2000  # rows: their eigenvectors take the cube of that
 _QUICK_EVALUATIONS = 30
 _POLISHING_ROUNDS = 20
 _EQUAL_SCORES = 0.98  # share of the loss of equal scores above which a minimum is not trusted
@@ -316,10 +317,10 @@ def fit_range(
     """Minimise D(X w) + strength/2 |w|^2 over the range of `loss`.
 
     For a > 0 the bound is that of the last convex problem. With more columns than rows the coefficients
-    are sums of rows, and are searched for among these.
+    are sums of rows, and are searched for among these, as long as there are not too many to turn them.
     """
     n_rows, n_features = X.shape
-    if n_features > n_rows:
+    if n_rows < n_features and n_rows <= _MOST_ROTATED:
         features, back = rotate_onto_rows(X)
         turned = None if start is None else back.T @ start
         inner = None if callback is None else lambda v: callback(back @ v)
