@@ -73,7 +73,7 @@ def test_what_does_not_move_the_chance_says_so() -> None:
     (texts,) = reasons(
         model, row, n=1, background=X, chance=lambda row, added: np.array([0.4, 0.4])
     )
-    assert re.search(r"raises the score by [\d.]+ \(the chance is 40% either way\)", texts[0]), (
+    assert re.search(r"raises the score by [\d.]+ \(chance 40% either way\)", texts[0]), (
         texts
     )
 
@@ -96,7 +96,7 @@ def test_alerts_of_held_out_scores_end_at_their_own_probability() -> None:
     alerts, probability = alerts_of_scores(fitted, X, y, scores, 30)
     np.testing.assert_array_equal(alerts["probability"], probability[alerts.index])
     for shown, text in zip(alerts["probability"], alerts["reasons"], strict=True):
-        changes = re.findall(r"(?:to|is) ([\d.]+)%", text)
+        changes = re.findall(r"(?:to|chance) ([\d.]+)%", text)
         assert changes, text
         assert [float(p) for p in changes] == pytest.approx([100 * shown] * len(changes), rel=0.06)
     assert alerts["reasons"].str.contains("amount = .* raises the chance from").any()

@@ -527,7 +527,7 @@ def _moves(row: int, added: float, chance: Chance | None) -> str:
         return by_score
     before, after = (_percent(float(p)) for p in chance(row, added))
     if before == after:
-        return f"{by_score} (the chance is {after} either way)"
+        return f"{by_score} (chance {after} either way)"
     return f"{verb} the chance from {before} to {after}"
 
 
