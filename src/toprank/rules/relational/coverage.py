@@ -45,7 +45,7 @@ LITERAL = "l"  # the variable that numbers candidate literals
 MAX_REPEATED_ROWS, MAX_REPEATS = 1e6, 8.0
 # a search leaves out literals whose joins would have more rows than these (whichever is more)
 MIN_JOIN_ROWS, ROWS_PER_EXAMPLE = 2e6, 50.0
-MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE = 2**26, 96  # of answers that are kept
+MIN_CACHE_BYTES, CACHE_BYTES_PER_EXAMPLE = 3 * 2**25, 96  # of answers that are kept
 
 
 @dataclass(frozen=True, eq=False)
