@@ -73,9 +73,7 @@ def test_what_does_not_move_the_chance_says_so() -> None:
     (texts,) = reasons(
         model, row, n=1, background=X, chance=lambda row, added: np.array([0.4, 0.4])
     )
-    assert re.search(r"raises the score by [\d.]+ \(chance 40% either way\)", texts[0]), (
-        texts
-    )
+    assert re.search(r"raises the score by [\d.]+ \(chance 40% either way\)", texts[0]), texts
 
 
 def test_rules_speak_of_chances_too() -> None:
