@@ -5,7 +5,7 @@ are those of the processor. Settings are chosen on one half of the sets and judg
 
     python -m experiments.trees_and_margin [--methods NAME ...] [--candidates] [--splits N] [--most-rows N] [--half 0|1]
     python -m experiments.trees_and_margin --scan [--splits N] [--most-rows N]
-    python -m experiments.trees_and_margin --noise
+    python -m experiments.trees_and_margin --noise | --cases
     python -m experiments.trees_and_margin --report
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
@@ -38,6 +39,7 @@ from toprank import (
     RankLS,
     RankSVM,
     TreeRank,
+    datasets,
     metrics,
 )
 from toprank.encoding import TableEncoder
@@ -103,6 +105,17 @@ FOREST_DEFAULTS: dict[str, Any] = {
 PAPER: dict[str, Any] = {
     "n_estimators": 50, "variant": "rf3", "max_depth": 8, "min_samples_leaf": 1, "leafrank_depth": 6,
 }  # fmt: skip
+# Cells of RankSVM from when C="auto" did not grow with the rows, on sets of more than a thousand.
+FIXED = "as for a thousand rows"
+
+
+class FixedStrength(RankSVM):
+    """RankSVM whose C="auto" is that of up to a thousand rows."""
+
+    def _usual_C(self, features: Any, weights: np.ndarray) -> float:
+        return super()._usual_C(features, weights) / max(1.0, len(weights) / 1000)
+
+
 # What the defaults were before.
 BEFORE: dict[str, tuple[str, Maker]] = {
     "RankSVM": ("sum over pairs", encoded(lambda seed: RankSVM(C=1.0, loss_scale="sum", n_jobs=1))),
@@ -129,6 +142,10 @@ FORESTS: dict[str, dict[str, Any]] = {
     "category sets": {"max_set_categories": 255},
 }
 CANDIDATES = {
+    f"RankSVM, {FIXED}": encoded(lambda seed: FixedStrength(n_jobs=1)),
+    f"RankSVM rbf, {FIXED}": encoded(
+        lambda seed: FixedStrength("rbf", n_jobs=1, random_state=seed)
+    ),
     **{f"{name}, {what}": make for name, (what, make) in BEFORE.items()},
     **{f"RankingForest, {k}": forest(**{**FOREST_DEFAULTS, **v}) for k, v in FORESTS.items()},
 }
@@ -280,6 +297,46 @@ def _noisy_rows(seed: int, n_rows: int = 2_000) -> tuple[pd.DataFrame, np.ndarra
     return X, (risk > 1.0).astype(int).to_numpy()
 
 
+# Single cases: the data (a set, or so many simulated payments), what it was before, what it is now.
+CASES: dict[str, tuple[str | int, Maker, Maker]] = {
+    "ranking forest, mean mid-rank or leaf precision: w8a": (
+        "w8a", forest(consensus="spearman"), forest()
+    ),
+    "the same: letter_img_z": ("letter_img_z", forest(consensus="spearman"), forest()),
+    "the same: simulated payments": (12_000, forest(consensus="spearman"), forest()),
+    "the forest of the paper, rf1, unpruned or prune='leafrank': simulated payments": (
+        12_000, forest(**PAPER | {"variant": "rf1"}),
+        forest(**PAPER | {"variant": "rf1"}, prune="leafrank"),
+    ),
+    "PartialAUCRanker, penalty .001 or chosen: hepatitis": (
+        "hepatitis", BEFORE["PartialAUCRanker"][1], DEFAULTS["PartialAUCRanker"][1]
+    ),
+    "RankSVM rbf, C = 1 over the sum or per pair: 60,000 simulated payments": (
+        60_000, BEFORE["RankSVM rbf"][1], DEFAULTS["RankSVM rbf"][1]
+    ),
+}  # fmt: skip
+
+
+def case_cell(case: str, form: str) -> dict[str, Any]:
+    """AP on a third of the rows, and the seconds of the fit."""
+    data, before, now = CASES[case]
+    if isinstance(data, str):
+        rows = rows_of(data, 0)
+    else:
+        found = datasets.make_card_fraud(data, fraud_rate=0.04, random_state=0)
+        train, test = train_test_split(
+            np.arange(data), test_size=1 / 3, stratify=found.y, random_state=0
+        )
+        rows = Split(found.X.iloc[train], found.y[train], found.X.iloc[test], found.y[test])
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = (before if form == "before" else now)(0).fit(rows.X, rows.y)
+    seconds = time.process_time() - start
+    found_ap = metrics.average_precision(rows.y_test, scores_of(model, rows.X_test))
+    return {"average_precision": found_ap, "fit_seconds": round(seconds, 2)}
+
+
 # -- the page ----------------------------------------------------------------------------------------
 
 INTRODUCTION = """# Ranking trees and margin methods at their defaults
@@ -363,11 +420,22 @@ def before_table(cells: pd.DataFrame) -> str:
     """Return the former defaults beside the present ones."""
     rows = []
     changes = [(name, what) for name, (what, _) in BEFORE.items()]
-    for name, what in [*changes, *((name, DIVIDED) for name in DEFAULTS)]:
+    for name, what in [*changes, *((name, w) for w in (DIVIDED, FIXED) for name in DEFAULTS)]:
         table = per_set(cells, [f"{name}, {what}", name])
         if not table.empty:
             rows.append([name, what, len(table), *map(float, table.mean())])
     return markdown_table(["method", "before", "sets", "AP before", "AP now"], rows)
+
+
+def case_table(found: pd.DataFrame) -> str:
+    """Return the single cases before and now."""
+    wide = found[found["case"].notna()].set_index(["case", "form"])
+    rows = [
+        [case, *(float(wide.loc[(case, form), key]) for key in ("average_precision", "fit_seconds")
+                 for form in ("before", "now"))]
+        for case in CASES if (case, "now") in wide.index
+    ]  # fmt: skip
+    return markdown_table(["case", "AP before", "AP now", "seconds before", "now"], rows)
 
 
 def every_set(cells: pd.DataFrame) -> str:
@@ -388,7 +456,7 @@ def every_set(cells: pd.DataFrame) -> str:
 def write_report(results: Results) -> str:
     """Write the page and return it."""
     found = pd.DataFrame([{**c["cell"], **c} for c in results.cells]).drop(columns="cell")
-    cells, noise = found[found["data"].notna()], found[found["data"].isna()]
+    cells, noise = (found[found[key].notna()] for key in ("data", "noise"))
     text = (
         INTRODUCTION + "## Beside their closest relatives, losses first\n\n" + defaults_table(cells)
     )
@@ -400,6 +468,8 @@ def write_report(results: Results) -> str:
         f"\n`PartialAUCRanker()` used the wanted range (0, .1) itself in {exact:.0%} of {len(used)} fits, "
         f"and these penalties: {used['penalty'].value_counts().sort_index().to_dict()}.\n"
     )
+    if "case" in found:
+        text += "\nSingle cases, one split each (`--cases`):\n\n" + case_table(found)
     if len(noise):
         wide = noise.pivot_table(index="method", columns="noise", values="roc_auc")
         rows = [
@@ -424,6 +494,7 @@ def main() -> None:
     parser.add_argument("--half", type=int, choices=(0, 1), help="only this half of the sets")
     parser.add_argument("--scan", action="store_true", help="scan the strength of the penalties")
     parser.add_argument("--noise", action="store_true", help="the column of noise instead")
+    parser.add_argument("--cases", action="store_true", help="the single cases instead")
     parser.add_argument("--report", action="store_true", help="write the page from what is there")
     options = parser.parse_args()
     if options.report:
@@ -435,6 +506,10 @@ def main() -> None:
             for seed in range(5) for method in NOISE for noise in ("without", "with")
         ]  # fmt: skip
         Results(RESULTS).run(cells, noise_cell)
+        return
+    if options.cases:
+        both = [{"case": case, "form": form} for case in CASES for form in ("before", "now")]
+        Results(RESULTS).run(both, case_cell)
         return
     sets = all_sets()
     sets = sets[sets["rows"].between(options.least_rows, options.most_rows)]

@@ -290,6 +290,17 @@ def test_c_means_the_same_for_any_number_of_rows(kernel: str) -> None:
     assert RankSVM(loss_scale="sum").fit(X, y).C_ == 1.0
 
 
+def test_the_usual_strength_grows_with_the_rows_beyond_a_thousand(rng) -> None:
+    X = rng.normal(size=(3000, 4))
+    y = (X[:, 0] + rng.normal(size=3000) > 2).astype(int)
+    assert pytest.approx(3 * 50 / 4, rel=1e-9) == RankSVM().fit(X, y).C_
+    assert pytest.approx(50 / 4, rel=1e-9) == RankSVM().fit(X[:900], y[:900]).C_
+    half = np.where(
+        np.arange(3000) < 1500, 7.0, 0.0
+    )  # a row of weight 0 is absent, the unit does not matter
+    assert pytest.approx(1.5 * 50 / 4, rel=1e-9) == RankSVM().fit(X, y, sample_weight=half).C_
+
+
 def test_queries_keep_to_themselves(rng: np.random.Generator) -> None:
     """A shift of all rows of a query changes nothing; without queries it changes much."""
     X, y, qid, _ = draw(10, n=200, levels=2)

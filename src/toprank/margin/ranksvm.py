@@ -64,7 +64,8 @@ from toprank.validation import Interval, StrOptions
 
 __all__ = ["RankSVM"]
 
-_USUAL_STRENGTH = 50.0  # C="auto" times the summed variance of the features
+# C="auto" times the summed variance of the features, for up to so many rows; then it grows with them
+_USUAL_STRENGTH, _USUAL_ROWS = 50.0, 1000.0
 _LARGE, _SAMPLE = 20_000, 4  # rows from which a first guess comes from one row in so many
 _GUESS_ROWS = 60_000  # more would copy much and tell little
 _FIRST_BEND, _WARM_BEND = 2.0, 0.05
@@ -98,7 +99,7 @@ class RankSVM(GradedQueries, KernelRanker):
     C : float or "auto", default="auto"
         Multiplies the mean or the sum over pairs. "auto" is 50 over the summed variance of the
         features, so 50 divided by the number of columns if these are scaled, and a little above 50 for
-        a Gaussian kernel; and 1 for the sum.
+        a Gaussian kernel, times the thousands of rows where there are more; and 1 for the sum.
     loss_scale : {"mean", "sum"}, default="mean"
         The mean over pairs, with which C means the same for any number of rows; or their sum, which
         grows as their square.
@@ -249,7 +250,11 @@ class RankSVM(GradedQueries, KernelRanker):
         if self.loss_scale == "sum":
             return 1.0
         variance = float((fit_scaler(features, weights, scale=False).deviation ** 2).sum())
-        return _USUAL_STRENGTH / variance if variance > 0 else 1.0
+        n_rows = float(
+            weights.sum() ** 2 / (weights @ weights)
+        )  # as many of one weight tell as much
+        strength = _USUAL_STRENGTH * max(1.0, n_rows / _USUAL_ROWS)
+        return strength / variance if variance > 0 else 1.0
 
     def _fit_each(self, rankers: list[RankSVM], data: TrainingData) -> None:
         """Fit rankers that differ in C only, each from the solution of the one before."""
