@@ -2,10 +2,9 @@
 
 DuckDB writes the files. One process fits and scores them with its private memory limited by the system
 (RLIMIT_DATA; allocators and the stacks of threads are told not to reserve more than they use, as the limit
-counts that too); another,
-without a limit, fits the same rows in memory. Printed are the peaks of both, the times, and average precision
-on rows that neither has seen (bar: within 0.005). `--alone` leaves the second process out, where the machine
-has too little memory for it.
+counts that too); another, without a limit, fits the same rows in memory. Printed are the peaks of both, the
+times, and average precision on rows that neither has seen (bar: within 0.005). `--alone` leaves the second
+process out, where the machine has too little memory for it.
 """
 
 from __future__ import annotations

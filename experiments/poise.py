@@ -4,7 +4,8 @@ Tables 2 and 5: random stratified 75:25 splits, partial AUC between the false po
 on the test part. Tables 3, 4 and 6: MQ2008 by its five folds (three parts to train on, one to choose
 settings, one to test on), relevance 2 against the rest, AUC and partial AUC over all queries together,
 NDCG per query.
-`python -m experiments.poise [--quick] [--repeats 5] [--budget-minutes 25] [--table]`.
+`python -m experiments.poise [--quick] [--repeats 5] [--methods ...] [--budget-minutes 25]
+[--table]`.
 """
 
 from __future__ import annotations

@@ -38,9 +38,8 @@ __all__ = [
 SEARCH_RATE, SEARCH_ROUNDS, SEARCH_PATIENCE = 0.2, 500, 60
 SLOW_ROWS = 2_000  # below, half that rate
 MOST_ROUNDS = 900  # of the seeds of one objective together
-FEW_CELLS = (
-    1_000_000  # XGBoost's threads have little to share out in such a table, and much to wait for
-)
+# XGBoost's threads have little to share out in a table of fewer cells, and much to wait for
+FEW_CELLS = 1_000_000
 
 # Given a ranker that says how many threads there are, and callbacks: a booster and its validation values.
 Boost = Callable[[Any, Sequence[Callback]], tuple[Any, list[float]]]
@@ -244,9 +243,8 @@ def fit_boosters(
     ranker.chosen_ = asdict(settings) | {"objectives": names}
     ranker.n_estimators_ = ranker.boosters_[0].num_boosted_rounds()
     ranker.validation_scores_ = results[0][1]
-    raw_scores = (
-        ranker.booster_weights_.astype(margins.dtype) @ margins
-    )  # of 4 bytes where those are
+    # of 4 bytes where the margins are
+    raw_scores = ranker.booster_weights_.astype(margins.dtype) @ margins
     warn_if_constant(raw_scores, settings, exchange)
     ranker._forget_calibration()
     ranker.offset_ = _threshold(raw_scores, whole, exchange)

@@ -205,9 +205,8 @@ class TunedLogisticBooster(BoostedTreesRanker):
             training = self._matrix(data.rows(train), n_jobs)
             return training, self._matrix(data.rows(validation), n_jobs, reference=training)
 
-        matrices = (
-            bin_rows if few_cells else cache(bin_rows)
-        )  # XGBoost's are not for several threads
+        # XGBoost's matrices are not made for several threads
+        matrices = bin_rows if few_cells else cache(bin_rows)
 
         def curve(tried: tuple[int, int]) -> list[float]:
             c, k = tried

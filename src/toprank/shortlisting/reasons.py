@@ -94,6 +94,9 @@ def reasons(
     inner = _inner_ranker(model)
     if X.shape[0] == 0:
         return []
+    rules = getattr(getattr(inner, "tree_", None), "rules", None)
+    if hasattr(inner, "apply") and type(rules).__name__ == "LeafRankRules":  # one ranking tree
+        return _path_reasons(inner, X, n, raising_only)
     if chance is None and hasattr(model, "calibration_"):
         own = scores_of(model, X) if scores is None else np.asarray(scores, dtype=np.float64)
 
@@ -102,9 +105,6 @@ def reasons(
 
     if _has_rules(inner):
         return _rule_reasons(inner, X, n, raising_only, chance)
-    rules = getattr(getattr(inner, "tree_", None), "rules", None)
-    if hasattr(inner, "apply") and type(rules).__name__ == "LeafRankRules":  # one ranking tree
-        return _path_reasons(inner, X, n, raising_only)
     summary = getattr(model, "training_summary_", None) if summary is None else summary
     table = contributions(model, X, summary=summary, background=background, scores=scores)
     return _column_reasons(table, X, n, raising_only, summary, chance)

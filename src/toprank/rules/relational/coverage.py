@@ -441,9 +441,8 @@ class Coverage:
                 f"SELECT l, h, min({value}) AS low, max({value}) AS high FROM ({{rows}}) AS r "
                 f"CROSS JOIN {given} LEFT JOIN {table} AS a ON {' AND '.join(same)} GROUP BY l, h"
             )
-            low, high = np.full(
-                (2, *shape), np.nan, dtype=number
-            )  # without a binding nothing holds
+            # without a binding nothing holds
+            low, high = np.full((2, *shape), np.nan, dtype=number)
         else:
             low = high = np.full(shape, missing, dtype=number)  # one number
             relations, outputs = [], ["l", "n"]
