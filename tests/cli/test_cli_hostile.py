@@ -8,6 +8,8 @@ import os
 import pickle
 import random
 import re
+from itertools import takewhile
+from math import prod
 from zipfile import ZipFile
 
 import numpy as np
@@ -143,11 +145,26 @@ def boosted(tmp_path_factory):
     return path
 
 
+def arrays_in(node):
+    """All arrays of a model in the order in which they are stored."""
+    if isinstance(node, dict) and node.get("~") == "array":
+        return [node]
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return [array for part in parts for array in arrays_in(part)]
+
+
 def out_of_range(key, value):
+    """Change the first cell of an array of the first booster."""
+
     def spoil(members):
-        booster = json.loads(members["boosters/0.json"])
-        booster["learner"]["gradient_booster"]["model"]["trees"][0][key][0] = value
-        return {**members, "boosters/0.json": json.dumps(booster).encode()}
+        model = json.loads(members["model.json"])
+        target = model["state"]["boosters_"][0]["nodes"][key]
+        before = takewhile(lambda array: array is not target, arrays_in(model))
+        start = sum(prod(array["shape"]) for array in before if array["type"] == target["type"])
+        name = f"arrays/{target['type']}.bin"
+        cells = np.frombuffer(members[name], target["type"]).copy()
+        cells[start] = value
+        return {**members, name: cells.tobytes()}
 
     return spoil
 

@@ -242,7 +242,7 @@ def packed_tightly(members: dict[str, bytes], dice: random.Random) -> bytes:
         for name, content in members.items():
             archive.writestr(name, filled if name == "header.json" and n_copies == 1 else content)
         for k in range(n_copies - 1):
-            archive.writestr(f"boosters/{k}.json", filled)
+            archive.writestr(f"arrays/U{k + 1}.bin", filled)
     return buffer.getvalue()
 
 

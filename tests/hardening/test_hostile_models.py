@@ -143,7 +143,7 @@ def test_a_pickle_inside(refuses, saved) -> None:
 
 def test_names_that_lead_out_of_the_archive(refuses, saved) -> None:
     members = members_of(saved["linear"])
-    for name in ("../header.json", "/etc/passwd", "boosters/../../0.json", "header.json/"):
+    for name in ("../header.json", "/etc/passwd", "arrays/../../f8.bin", "header.json/"):
         refuses(zipped({**members, name: b"x"}), "does not belong")
 
 
@@ -195,7 +195,7 @@ def test_a_small_file_cannot_ask_for_much_memory(refuses, saved) -> None:
     at = data.rindex(b"PK\x01\x02")
     data[at + 24 : at + 28] = struct.pack("<L", 2**31 - 2**21)
     refuses(bytes(data), "which it cannot hold")
-    many = _packed({f"boosters/{k}.json": b"" for k in range(10_001)}, ZIP_STORED)
+    many = _packed({f"arrays/U{k}.bin": b"" for k in range(1, 1002)}, ZIP_STORED)
     refuses(many, "too many members")
 
 
@@ -286,6 +286,7 @@ def test_attributes_cannot_stand_before_methods(refuses, saved) -> None:
 SCHEMA = Encoder().encode(
     Schema(Predicate("t", ("a",), ("x",)), (Predicate("p", ("b",), ("x",)),), ())
 )
+EMPTY_BOOSTER = {"~": "booster", "settings": {}, "nodes": {}, "threads": 1}
 STATES: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "threshold": ("linear", lambda s: s.update(offset_=float("nan")), "not finite"),
     "columns": ("linear", lambda s: s.update(n_features_in_=10**9), "what its columns are"),
@@ -295,8 +296,7 @@ STATES: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "columns of a schema": (
         "linear", lambda s: s.update(schema_=SCHEMA, n_features_in_=1), "what its columns are"),
     "no boosters": ("linear", lambda s: s.update(boosters_=[]), "no boosters"),
-    "booster astray": (
-        "linear", lambda s: s.update(x_={"~": "booster", "number": 0, "threads": 1}), "missing"),
+    "empty booster": ("linear", lambda s: s.update(x_=EMPTY_BOOSTER), "incomplete"),
     "steps": (
         "pipeline", lambda s: s["steps"][0]["items"][1]["state"].update(n_features_in_=2**31),
         "n_features_in_ of a StandardScaler"),
@@ -576,11 +576,11 @@ def test_members_that_share_their_bytes(refuses, saved) -> None:
     buffer = io.BytesIO()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
         archive.writestr("header.json", b"{}")
-        archive.writestr("boosters/0.json", b"[" + b"[]," * 300_000 + b"0]")
+        archive.writestr("arrays/U1.bin", b"[" + b"[]," * 300_000 + b"0]")
         first = archive.infolist()[1]
-        for k in range(1, 100):
+        for k in range(2, 100):
             twin = copy.copy(first)
-            twin.filename = twin.orig_filename = f"boosters/{k}.json"
+            twin.filename = twin.orig_filename = f"arrays/U{k}.bin"
             archive.filelist.append(twin)
             archive.NameToInfo[twin.filename] = twin
     refuses(buffer.getvalue(), "not laid out|packed too tightly|overlap")
@@ -679,31 +679,32 @@ def test_parts_of_scikit_learn_are_what_they_are_in_our_files(case: str, refuses
     refuses(changed(parts[model], change), message)
 
 
+def test_a_booster_needs_columns_before_it(refuses, saved) -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["state"] = {"x_": EMPTY_BOOSTER, **tree["state"]}
+
+    refuses(changed(saved["linear"], change), "without columns")
+
+
 def test_columns_inside_do_not_replace_those_of_a_booster(refuses, saved) -> None:
     """A booster over column 0 of 1 must not pass because a part before it has more columns."""
-    members = members_of(saved["booster"])
-    booster = json.loads(members["boosters/0.json"])
-    trees = booster["learner"]["gradient_booster"]["model"]["trees"]
-    inner = {"~": "sklearn", "name": "FunctionTransformer", "state": {}}
 
     def change(tree: dict[str, Any]) -> None:
         wide = copy.deepcopy(tree["state"]["columns_"])
         wide["fields"]["names"]["items"] = [f"x{k}" for k in range(50)]
         wide["fields"]["categories"]["items"] = [None] * 50
-        inner["state"]["columns_"] = wide
-        state = tree["state"]
-        items = list(state.items())
+        inner = {"~": "sklearn", "name": "FunctionTransformer", "state": {"columns_": wide}}
+        items = list(tree["state"].items())
         place = [name for name, _ in items].index("boosters_")
         items.insert(place, ("x_", inner))
         tree["state"] = dict(items)
+        for booster in tree["state"]["boosters_"]:
+            booster["settings"]["feature_types"] = []
 
-    booster["learner"]["learner_model_param"]["num_feature"] = "50"
-    booster["learner"].update(feature_names=[], feature_types=["q"] * 50)
-    for tree in trees:
-        tree["tree_param"]["num_feature"] = "50"
-        tree["split_indices"] = [49 if left != -1 else 0 for left in tree["left_children"]]
-    lied = sealed({**members, "boosters/0.json": json.dumps(booster).encode()})
-    refuses(changed(lied, change), "unknown attribute|lacks its parameter|columns where its model")
+    splits = ("state", "boosters_", 0, "nodes", "split_indices")
+    lied = cells_changed(saved["booster"], splits, put(0, 49))
+    refuses(changed(lied, change), "unknown attribute|lacks its parameter|does not exist")
+    refuses(lied, "column that does not exist")
 
 
 # -- summaries ------------------------------------------------------------------------------------------

@@ -407,7 +407,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
     "TableFeatures": [
         (lambda f: 0 < len(f.kept) == len(f.columns.names), "has lost features"),
         (lambda f: is_ascending(f.kept), "has features out of order"),
-        (lambda f: len(set(f.dates)) == len(f.dates), "reads a date twice"),
+        (lambda f: all(isinstance(order, str) for order in f.dates.values()), "has damaged dates"),
         (lambda f: len({text.column for text in f.texts}) == len(f.texts), "reads a text twice"),
     ],
     "FittedModel": [

@@ -1,4 +1,4 @@
-"""Models as plain data: JSON, flat arrays and boosters, and back.
+"""Models as plain data, JSON and flat arrays, and back.
 
 Numbers, strings, booleans, None and lists stand for themselves in the JSON; everything else is an object with
 a tag under the key "~". Cells of arrays are kept apart, all of one type one after the other. Names of classes
@@ -13,14 +13,14 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
-from toprank.persistence.boosters import make_booster
+from toprank.persistence.boosters import booster_parts, make_booster
 from toprank.persistence.checks import check_estimator, check_record, make_record, require
 from toprank.persistence.scikit_learn import check_scikit_learn, make_tree, tree_parts
 from toprank.registry import (
@@ -146,7 +146,7 @@ Where = tuple[str, ...]  # the place of a value in the model, for messages
 
 
 class Encoder:
-    """Turns a model into JSON, and keeps its arrays and boosters beside.
+    """Turns a model into JSON, and keeps its arrays beside.
 
     Cells of arrays go in one after the other, by type, and come out in the same order: no two arrays can
     claim the same cells, and a file cannot describe more than it holds.
@@ -160,7 +160,6 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, list[np.ndarray]] = {}
-        self.boosters: list[bytes] = []
 
     def cells(self) -> dict[str, bytes]:
         """Return the cells of all arrays of each type."""
@@ -218,8 +217,9 @@ class Encoder:
         if place == ("xgboost.core", "Booster"):
             threads = int(json.loads(value.save_config())["learner"]["generic_param"]["nthread"])
             threads = threads if 0 < threads <= 1024 else 0  # 0: as many as there are cores
-            self.boosters.append(bytes(value.save_raw(raw_format="json")))
-            return {"~": "booster", "number": len(self.boosters) - 1, "threads": threads}
+            settings, arrays = booster_parts(value)
+            nodes = self._fields(arrays, where)
+            return {"~": "booster", "settings": settings, "nodes": nodes, "threads": threads}
         if place == ("sklearn.tree._tree", "Tree"):
             return {"~": "tree", "parts": self._fields(tree_parts(value), where)}
         name = getattr(value, "__name__", "")
@@ -281,23 +281,20 @@ def _object_refusal(value: Any, where: Where) -> str:
 
 
 class Decoder:
-    """Puts a model together from JSON, arrays and boosters.
+    """Puts a model together from JSON and arrays.
 
     `_read_tag` reads the part with that tag; its parameters are the keys that the part must have.
     """
 
-    def __init__(self, arrays: Mapping[str, bytes], boosters: Iterator[dict[str, Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, bytes]) -> None:
         self.cells = {name: _read_cells(name, data) for name, data in arrays.items()}
-        self.boosters = boosters
-        self.n_boosters = 0
         self.columns: Any = None  # of the estimator that is being put together
 
     def decode_model(self, tree: Any) -> Any:
-        """Return the model; every array and booster must have been used, once."""
+        """Return the model; every cell must have been used, once."""
         model = self.decode(tree)
         left = sum(map(len, self.cells.values()))
         require(left == 0, "there are more cells than arrays to hold them")
-        require(next(self.boosters, None) is None, "it holds boosters that no model uses")
         return model
 
     def decode(self, node: Any) -> Any:
@@ -389,15 +386,11 @@ class Decoder:
     def _read_tree(self, parts: Any) -> Any:
         return make_tree(self._fields(parts))
 
-    def _read_booster(self, number: Any, threads: Any) -> Any:
-        require(type(number) is int and number == self.n_boosters, "its boosters are out of order")
+    def _read_booster(self, settings: Any, nodes: Any, threads: Any) -> Any:
         possible = type(threads) is int and 0 <= threads <= 1024
         require(possible, "a booster asks for too many threads")
-        found = next(self.boosters, {})
-        require(found, "one of its boosters is missing")
         require(self.columns is not None, "a booster comes without columns")
-        self.n_boosters += 1
-        return make_booster(found, self.columns, threads)
+        return make_booster(settings, self._fields(nodes), self.columns, threads)
 
     def _read_record(self, name: Any, fields: Any) -> Any:
         record = make_record(class_of("record", name), self._fields(fields))

@@ -6,8 +6,8 @@ A model file is a zip archive of
 - `schema.json`: the columns with their kinds and categories, and the classes;
 - `summary.json`: what the training rows looked like (where they were given);
 - `model.json`: parameters and fitted state as plain data;
-- `arrays/f8.bin`, ...: the cells of its arrays, little-endian, one member for each type;
-- `boosters/0.json`, ...: boosters in XGBoost's JSON.
+- `arrays/f8.bin`, ...: the cells of its arrays, little-endian, one member for each type; the trees of XGBoost's
+  boosters are among them.
 
 Nothing in it is code, and everything is checked before compiled code sees it. Only plain archives as `save`
 writes are read: one member after the other, without gaps, overlaps, comments, extra fields, zip64 or
@@ -52,11 +52,10 @@ __all__ = [
     "write_archive",
 ]
 
-FORMAT = 3  # of the files that are written, and the only one that is read
+FORMAT = 4  # of the files that are written, and the only one that is read
 WRITTEN_WITH = ("python", "numpy", "scikit-learn", "xgboost", "xgboost-cpu")
 MEMBER_NAMES = re.compile(
-    r"header\.json|schema\.json|summary\.json|model\.json|boosters/[0-9]{1,5}\.json"
-    rf"|arrays/(?:{ARRAY_TYPE.pattern})\.bin"
+    rf"header\.json|schema\.json|summary\.json|model\.json|arrays/(?:{ARRAY_TYPE.pattern})\.bin"
 )
 Members = dict[str, bytes]
 StrPath = str | os.PathLike[str]
@@ -191,7 +190,6 @@ def _members_of(model: Any, X: Any, y: Any) -> Members:
         "model.json": _to_json(encoder.encode(model)),
     }
     members |= {f"arrays/{name}.bin": cells for name, cells in encoder.cells().items()}
-    members |= {f"boosters/{k}.json": text for k, text in enumerate(encoder.boosters)}
     if summary is not None:
         members["summary.json"] = _to_json(summary, indent=1)
     header = {
@@ -292,7 +290,7 @@ def _open(file: BinaryIO, budget: Budget) -> tuple[Members, ModelFile]:
     number, version = header.get("format"), header.get("toprank")
     require(type(number) is int and number >= 1, "its header names no format")
     writer = f" by toprank {version}" if isinstance(version, str) and len(version) < 30 else ""
-    wrong = f"it was written{writer} in format {number}; this toprank reads format {FORMAT}"
+    wrong = f"it was written{writer} in format {number}; this toprank reads format {FORMAT}: fit it again"
     require(number == FORMAT, wrong)
     for name in ("schema.json", "model.json"):
         require(name in members, f"it lacks {name}")
@@ -312,10 +310,7 @@ def _open(file: BinaryIO, budget: Budget) -> tuple[Members, ModelFile]:
 def _model_of(members: Members, description: ModelFile, budget: Budget) -> Any:
     """Put the model together and compare it with what the file says about it."""
     arrays = {name[7:-4]: data for name, data in members.items() if name.startswith("arrays/")}
-    names = [f"boosters/{k}.json" for k in range(sum(n.startswith("boosters/") for n in members))]
-    require(all(name in members for name in names), "its boosters are misnumbered")
-    boosters = (budget.read_json(members[name], "booster") for name in names)
-    model = Decoder(arrays, boosters).decode_model(budget.read_json(members["model.json"], "model"))
+    model = Decoder(arrays).decode_model(budget.read_json(members["model.json"], "model"))
     require(type(model).__name__ == description.class_name, "its header names another class")
     methods = ("decision_function", "predict_proba", "transform")
     require(any(hasattr(model, name) for name in methods), "what it holds is no model")
@@ -393,7 +388,7 @@ def measure_json(text: bytes) -> tuple[int, int]:
 
 # -- the archive --------------------------------------------------------------------------------------
 
-MAX_MEMBERS = 10_000
+MAX_MEMBERS = 1_000
 MAX_BYTES = 2**31 - 2**20  # of the file; more would need zip64
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file
 _END = struct.Struct("<4s4H2LH")  # the end of the central directory
