@@ -90,7 +90,9 @@ def test_workers_are_one(rng, name, weights):
         np.testing.assert_allclose(hessian, whole[1][part], atol=1e-12 * whole[1].max())
 
 
-@pytest.mark.parametrize("name", ["lambda_map", "lambda_mrr", "lambda_ndcg", "lambda_auc"])
+@pytest.mark.parametrize(
+    "name", ["lambda_map", "lambda_mrr", "lambda_ndcg", "lambda_auc", "lambda_precision"]
+)
 @pytest.mark.parametrize("decimals", [1, 6])  # many ties, and hardly any
 def test_positives_and_the_top_of_the_list_keep_their_ranks(rng, name, decimals):
     objective = objectives.get(name)
@@ -106,7 +108,8 @@ def test_positives_and_the_top_of_the_list_keep_their_ranks(rng, name, decimals)
 
 @pytest.mark.parametrize("rate", [0.002, 0.05])
 @pytest.mark.parametrize(
-    "name", ["lambda_map", "lambda_ndcg", "lambda_auc", "lambda_mauc", "ap_sigmoid"]
+    "name",
+    ["lambda_map", "lambda_ndcg", "lambda_auc", "lambda_mauc", "lambda_precision", "ap_sigmoid"],
 )
 def test_long_lists_are_within_what_is_promised(rng, name, rate):
     """Where "auto" takes the histogram, on one machine and on a cluster, it is all but exact."""
@@ -117,6 +120,23 @@ def test_long_lists_are_within_what_is_promised(rng, name, rate):
     exact = objective.gradient_hessian(y, scores)[0]
     found = binned_gradient_hessian(objective, y, scores)[0]
     assert np.abs(found - exact).max() < 1e-5 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        objectives.get("lambda_precision", k=50_000),
+        objectives.get("lambda_mauc", fpr=(0.0, 0.1)),
+        objectives.get("pauc"),
+    ],
+    ids=str,
+)
+def test_edges_among_rows_that_are_not_told_apart_are_not_binned(rng, objective):
+    y = (rng.random(300_000) < 0.01).astype(float)
+    assert TreeGradients(objective, y).form == "exact"
+    short = objectives.get("lambda_precision", k=100)
+    assert TreeGradients(short, y).form == "binned"
+    assert TreeGradients(short, y, np.full(len(y), 1e-3)).form == "exact"
 
 
 @pytest.mark.parametrize("surrogate", ["hinge", "sigmoid", "logistic"])

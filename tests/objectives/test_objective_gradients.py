@@ -221,3 +221,19 @@ def test_one_thread_and_two_agree_bit_by_bit(rng, monkeypatch, case):
     two = case.objective.gradient_hessian(y, scores, **extra)
     assert np.array_equal(one[0], two[0])
     assert np.array_equal(one[1], two[1])
+
+
+@pytest.mark.parametrize("k", [None, 1500, 3010, 3025, 3100])
+@pytest.mark.parametrize("n_tied", [5, 60])
+def test_a_tie_group_far_down_the_list_expects_the_mean_of_its_orders(k, n_tied):
+    """Its discounts come from three nodes, unless the metric stops looking inside it."""
+    y = np.zeros(3000 + n_tied)
+    y[[0, 2, -1]] = 1.0
+    scores = np.concatenate((np.arange(3000.0, 0.0, -1.0), np.zeros(n_tied)))
+    deltas = objectives.get("lambda_ndcg", k=k).deltas(y, scores)
+    ranks = np.arange(1.0, len(y) + 1.0)
+    discounts = np.where(ranks <= (k or np.inf), 1 / np.log2(1 + ranks), 0.0)
+    group, ideal = discounts[3000:], discounts[:3].sum()
+    np.testing.assert_allclose(deltas[0, -2], (1 - group.mean()) / ideal, rtol=1e-9)
+    apart = np.abs(group[:, None] - group).sum() / (n_tied * (n_tied - 1.0))
+    np.testing.assert_allclose(deltas[-1, -2], apart / ideal, rtol=1e-6, atol=1e-12)

@@ -58,7 +58,7 @@ class TreeGradients:
     ) -> None:
         check_choice(form, "exchange", FORMS)
         self.objective, self.y, self.weight, self.qid = objective, y, weight, qid
-        self.exchange = exchange
+        self.exchange, self.thrifty = exchange, thrifty
         counts = exchange.combine(np.array([len(y), np.count_nonzero(y)], np.float64), "sum")
         if form == "auto":
             form = "binned" if self._bins_serve(counts[0], counts[1], thrifty) else "exact"
@@ -78,7 +78,7 @@ class TreeGradients:
 
     def _bins_serve(self, n_rows: float, n_positives: float, thrifty: bool) -> bool:
         """Return whether the binned form is the better one, and close enough."""
-        if not self.objective.binnable:
+        if not self.objective.binnable(n_positives, self.weight is not None):
             return False
         if self.exchange.size > 1:
             return n_rows > _ROWS_TO_GATHER
@@ -103,8 +103,9 @@ class TreeGradients:
         if self.objective.pointwise:
             return self._by_blocks(y, scores, weight)
         return binned_gradient_hessian(
-            self.objective, y, scores, sample_weight=weight, for_trees=True, exchange=self.exchange
-        )
+            self.objective, y, scores, sample_weight=weight, for_trees=True, thrifty=self.thrifty,
+            exchange=self.exchange,
+        )  # fmt: skip
 
     def _by_blocks(self, y: np.ndarray, scores: np.ndarray, weight: Any) -> Any:
         """Return what single rows need, a block at a time, so that little memory is touched."""

@@ -113,8 +113,6 @@ class Objective(LibraryAdapters, ABC):
         Whether single ranks count, so that the first rows of a list must be told apart exactly.
     sorts : bool
         Whether a gradient costs a sort, rather than a pass over the rows.
-    binnable : bool
-        Whether the binned form (`toprank.objectives.binned`) errs by less than 1e-5 of the greatest gradient.
     smooth : bool
         Whether the gradient is that of `loss` as the scores move. A lambda objective's is not: it holds the
         weights of pairs, which go by the ranks of the moment, fixed.
@@ -126,8 +124,11 @@ class Objective(LibraryAdapters, ABC):
     pointwise: ClassVar[bool] = False
     by_rank: ClassVar[bool] = False
     sorts: ClassVar[bool] = True
-    binnable: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
+
+    def binnable(self, n_positives: float, weighted: bool) -> bool:
+        """Whether the binned form of a list errs by less than 1e-5 of the greatest gradient."""
+        return True
 
     def loss(self, y: Any, scores: Any, *, sample_weight: Any = None, qid: Any = None) -> float:
         """Return the loss of `scores` (lower is better)."""

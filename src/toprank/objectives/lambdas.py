@@ -18,6 +18,7 @@ import numpy as np
 
 from toprank.objectives import _lambda_kernels as kernels
 from toprank.objectives.base import FloatArray, GradientHessian, Objective, ScoredList
+from toprank.objectives.binned import EXACT_ROWS
 from toprank.objectives.lists import RankedLists, gains_of, ideal_gains, ranked_lists
 from toprank.objectives.pairwise import sum_over_levels
 from toprank.pairs import ranked_sums
@@ -264,13 +265,16 @@ class LambdaPrecision(LambdaObjective):
 
     name: ClassVar[str] = "lambda_precision"
     summary: ClassVar[str] = "LambdaMART for precision among the first k rows"
-    binnable: ClassVar[bool] = False
     rank_value: ClassVar[int] = kernels.TOP
 
     k: int | None = None
 
     def __post_init__(self) -> None:
         _check_k(self.k)
+
+    def binnable(self, n_positives: float, weighted: bool) -> bool:
+        """Whether rank k is among those that are told apart."""
+        return (self.k or n_positives) <= EXACT_ROWS // 2 and not weighted
 
     def _cutoffs(self, lists: RankedLists) -> FloatArray:
         if self.k is not None:
@@ -357,8 +361,7 @@ class LambdaMAUC(LambdaObjective):
                 "loses for the other, in proportions that change from pair to pair inside a range"
             )
 
-    @property
-    def binnable(self) -> bool:  # type: ignore[override]
+    def binnable(self, n_positives: float, weighted: bool) -> bool:
         """Whether the whole list counts: the edge of a range cannot be binned."""
         return tuple(self.fpr) == (0, 1)
 

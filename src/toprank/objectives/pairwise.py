@@ -176,7 +176,6 @@ class PartialAUC(Objective):
 
     name: ClassVar[str] = "pauc"
     summary: ClassVar[str] = "partial AUC: positives against the negatives of an FPR range"
-    binnable: ClassVar[bool] = False
     by_rank: ClassVar[bool] = True
 
     a: float = 0.0
@@ -186,6 +185,10 @@ class PartialAUC(Objective):
     def __post_init__(self) -> None:
         check_range((self.a, self.b))
         check_choice(self.surrogate, "surrogate", tuple(_SURROGATES))
+
+    def binnable(self, n_positives: float, weighted: bool) -> bool:
+        """Never: the edge of the range cannot be binned."""
+        return False
 
     def scaled_gradient_hessian(self, rows: ScoredList) -> tuple[FloatArray, FloatArray]:
         """Return both for trees, of a range that is widened downwards until it holds 300 negatives.
