@@ -158,7 +158,7 @@ def parse_dates(cells: pd.Series, order: str | None = None) -> tuple[pd.Series, 
     """Read text such as "31/12/2024" or "2024-12-31 23:59" as dates; None if any cell is something else.
 
     Days come before months if the cells allow it, except that slashes where both orders are possible put
-    the month first.
+    the month first. Years of two digits are read with slashes, or where there is a time of day.
 
     Parameters
     ----------
@@ -176,6 +176,8 @@ def parse_dates(cells: pd.Series, order: str | None = None) -> tuple[pd.Series, 
     >>> dates, order = parse_dates(pd.Series(["31.12.2024", None]))
     >>> dates.dt.month.tolist(), order
     ([12.0, nan], '%d.%m.%Y')
+    >>> parse_dates(pd.Series(["1/31/13 9:05"]))[0].tolist()
+    [Timestamp('2013-01-31 09:05:00')]
     >>> parse_dates(pd.Series(["2024", "soon"])) is None
     True
     """
@@ -187,7 +189,10 @@ def parse_dates(cells: pd.Series, order: str | None = None) -> tuple[pd.Series, 
     mark = first[2]
     orders = [f"%Y{mark}%m{mark}%d"]
     if len(first[1]) < 4:
-        orders = [f"%d{mark}%m{mark}%Y", f"%m{mark}%d{mark}%Y"]
+        year = "%Y" if len(first[4]) == 4 else "%y"
+        if year == "%y" and mark != "/" and ":" not in first[0]:
+            return None  # rather a code or a version
+        orders = [f"%d{mark}%m{mark}{year}", f"%m{mark}%d{mark}{year}"]
         orders = orders[::-1] if mark == "/" else orders
     if order in orders:
         orders = [order]

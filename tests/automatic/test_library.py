@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 
 import toprank
 from toprank.boosting import library
@@ -61,6 +62,26 @@ def test_the_trees_score_as_in_their_library(name: str) -> None:
     np.testing.assert_allclose(
         predict_margin(booster, edges), own_margin(name, X, y, edges), atol=2e-5
     )
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_callback_ends_the_fit(name: str) -> None:
+    pytest.importorskip(name)
+    X, y = make_classification(300, weights=[0.8], random_state=0)
+    rounds: list[object] = []
+
+    def third(_: object) -> bool:
+        rounds.append(_)
+        return len(rounds) >= 3
+
+    model = LibraryBooster(name, SETTINGS[name], n_jobs=1, random_state=0)
+    model.fit(X, y, callbacks=[third])
+    assert len(rounds) == 3
+    assert model.boosters_[0].num_boosted_rounds() in (3, 4)  # CatBoost's constant is a tree
+    if name == "catboost":
+        rounds.clear()
+        model.fit_categories(X, y, np.zeros(X.shape[1], dtype=np.int64), callbacks=[third])
+        assert len(rounds) == 3
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

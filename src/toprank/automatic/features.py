@@ -7,9 +7,10 @@ fold; the warnings about columns that know too much look at them and change noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from scipy import sparse, stats
 
 from toprank.columns import Columns
 from toprank.leaks import find_leaks
+from toprank.parsing import parse_dates
 from toprank.sampling import stratified_folds
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "TableFeatures",
     "TargetEncoding",
     "TextProjection",
+    "date_order",
     "read_columns",
     "read_dates",
     "reads_like_text",
@@ -89,8 +92,9 @@ class TableFeatures:
 
     Attributes
     ----------
-    dates : tuple of int
-        Places of the columns of dates. The matrix that `expand` takes has them in days.
+    dates : dict
+        Places of the columns of dates, with the order of day, month and year where they are text (see
+        `date_order`). The matrix that `expand` takes has them in days.
     texts : tuple of TextProjection
     kept : int ndarray
         Places of the features that are kept: not the same in all rows, and not a copy of another.
@@ -102,7 +106,7 @@ class TableFeatures:
         What was left out, and why.
     """
 
-    dates: tuple[int, ...]
+    dates: dict[int, str]
     texts: tuple[TextProjection, ...]
     kept: np.ndarray
     columns: Columns
@@ -115,7 +119,7 @@ class TableFeatures:
         matrix: np.ndarray,
         columns: Columns,
         frame: pd.DataFrame | None = None,
-        dates: Sequence[int] = (),
+        dates: Mapping[int, str] = MappingProxyType({}),
         texts: Sequence[int] = (),
     ) -> TableFeatures:
         """Learn from training rows which features there are, and which of them say something.
@@ -128,7 +132,9 @@ class TableFeatures:
             Of the matrix.
         frame : DataFrame, optional
             The table, for its columns of text.
-        dates, texts : sequences of int
+        dates : mapping
+            Places of columns, with their orders.
+        texts : sequence of int
             Places of columns.
 
         Examples
@@ -142,7 +148,7 @@ class TableFeatures:
         projections: tuple[TextProjection, ...] = ()
         if frame is not None:
             projections = tuple(TextProjection.of(j, frame.iloc[:, j]) for j in texts)
-        whole = cls(tuple(dates), projections, np.arange(0), columns, np.arange(0), ())
+        whole = cls(dict(dates), projections, np.arange(0), columns, np.arange(0), ())
         parts = [*_names(whole)]
         table = whole._all(matrix, frame)
         ids, hidden = _identifiers(matrix, columns), set(texts)  # text has features of its own
@@ -163,7 +169,7 @@ class TableFeatures:
             for j, s in zip(kept, sources, strict=True)
         )
         return cls(
-            tuple(dates), projections, np.array(kept, dtype=np.int64), Columns(tuple(names), categories),
+            dict(dates), projections, np.array(kept, dtype=np.int64), Columns(tuple(names), categories),
             np.array(sources, dtype=np.int64), tuple(notes),
         )  # fmt: skip
 
@@ -213,7 +219,7 @@ def _names(features: TableFeatures) -> Iterator[tuple[str, int]]:
             yield f"{names[text.column]}: direction {k + 1}", text.column
 
 
-def _pairs(dates: Sequence[int]) -> list[tuple[int, int]]:
+def _pairs(dates: Iterable[int]) -> list[tuple[int, int]]:
     few = list(dates)[:MOST_DATES]
     return [(j, k) for place, j in enumerate(few) for k in few[place + 1 :]]
 
@@ -285,16 +291,49 @@ def _identifiers(matrix: np.ndarray, columns: Columns) -> set[int]:
 # -- what a column holds -----------------------------------------------------------------------------
 
 
-def read_dates(column: pd.Series) -> np.ndarray | None:
+def date_order(column: pd.Series) -> str | None:
+    """Return the order of day, month and year in a column of dates, or None where it holds none.
+
+    It is empty where the cells are dates by their type, or text that begins year-month-day.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> date_order(pd.Series(["24.12.2024", None])), date_order(pd.Series(["2024-12-24"]))
+    ('%d.%m.%Y', '')
+    >>> date_order(pd.Series(["red", "blue"])) is None
+    True
+    """
+    kinds = pd.api.types
+    if kinds.is_timedelta64_dtype(column.dtype) or kinds.is_datetime64_any_dtype(column.dtype):
+        return ""
+    if isinstance(column.dtype, pd.CategoricalDtype) or not _is_text(column):
+        return None
+    if _begins_with_year(column):
+        return ""
+    some = column.dropna().iloc[:LOOKED_AT]
+    parsed = parse_dates(column) if parse_dates(some) is not None else None
+    return None if parsed is None else parsed[1]
+
+
+def _begins_with_year(column: pd.Series) -> bool:
+    """Whether the first cells of a column of text are dates written year-month-day."""
+    some = column.dropna().iloc[:LOOKED_AT]
+    return len(some) > 0 and all(DATE.fullmatch(str(cell)) for cell in some)
+
+
+def read_dates(column: pd.Series, order: str = "") -> np.ndarray | None:
     """Return dates as days since 1970 (NaN where missing), or None where a column holds none.
 
-    Numbers are taken for days already; text must be written year-month-day.
+    Numbers are taken for days already; text must be written in the order (see `date_order`).
 
     Examples
     --------
     >>> import pandas as pd
     >>> read_dates(pd.Series(["1970-01-02", None, "1970-01-03 12:00"])).tolist()
     [1.0, nan, 2.5]
+    >>> read_dates(pd.Series(["1/3/1970"]), "%m/%d/%Y").tolist()
+    [2.0]
     >>> read_dates(pd.Series(["red", "blue"])) is None
     True
     """
@@ -304,10 +343,14 @@ def read_dates(column: pd.Series) -> np.ndarray | None:
     if not pd.api.types.is_datetime64_any_dtype(column.dtype):
         if isinstance(column.dtype, pd.CategoricalDtype) or not _is_text(column):
             return None
-        present = column.dropna().iloc[:LOOKED_AT]
-        if not len(present) or not all(DATE.fullmatch(str(cell)) for cell in present):
+        if _begins_with_year(column):
+            moments = pd.to_datetime(
+                column.astype(object), errors="coerce", utc=True, format="ISO8601"
+            )
+        elif (parsed := parse_dates(column, order)) is not None:
+            moments = parsed[0]
+        else:
             return None
-        moments = pd.to_datetime(column.astype(object), errors="coerce", utc=True, format="ISO8601")
     if getattr(moments.dt, "tz", None) is not None:
         moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
     days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
@@ -334,10 +377,11 @@ def reads_like_text(column: pd.Series) -> bool:
     return bool(some.map(lambda text: len(text.split())).mean() >= WORDS)
 
 
-def read_columns(frame: pd.DataFrame) -> tuple[Columns, tuple[int, ...], tuple[int, ...]]:
+def read_columns(frame: pd.DataFrame) -> tuple[Columns, dict[int, str], tuple[int, ...]]:
     """Return the columns of a table, and the places of those that hold dates and those that hold text."""
     every = range(frame.shape[1])
-    dates = tuple(j for j in every if read_dates(frame.iloc[:, j]) is not None)
+    orders = {j: date_order(frame.iloc[:, j]) for j in every}
+    dates = {j: order for j, order in orders.items() if order is not None}
     texts = tuple(j for j in every if j not in dates and reads_like_text(frame.iloc[:, j]))
     rest = [j for j in every if j not in texts]
     others = iter(Columns.of(with_days(frame, dates).iloc[:, rest]).categories)
@@ -345,14 +389,12 @@ def read_columns(frame: pd.DataFrame) -> tuple[Columns, tuple[int, ...], tuple[i
     return Columns(tuple(map(str, frame.columns)), categories), dates, texts
 
 
-def with_days(frame: pd.DataFrame, dates: Sequence[int]) -> pd.DataFrame:
+def with_days(frame: pd.DataFrame, dates: Mapping[int, str]) -> pd.DataFrame:
     """Return the table with its dates as days."""
     plain = frame.copy(deep=False)
-    for j in dates:
-        days = read_dates(frame.iloc[:, j])
-        if (
-            days is not None
-        ):  # otherwise they are days already, or the check of the columns complains
+    for j, order in dates.items():
+        days = read_dates(frame.iloc[:, j], order)
+        if days is not None:  # else they are days already, or the check of the columns complains
             plain.isetitem(j, days)
     return plain
 

@@ -188,7 +188,7 @@ def fit_configuration(
     seed : int
     n_jobs : int or None
     callbacks : sequence of callables
-        Of a boosted ranker; a true answer ends its fit.
+        Of what is boosted; a true answer ends the fit.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def fit_configuration(
     rows: Any = X
     model = _make_model(configuration, seed, n_jobs)
     if configuration.form == "own":
-        encoding = model.fit_categories(X, y, sizes, weight)
+        encoding = model.fit_categories(X, y, sizes, weight, callbacks=callbacks)
         return FittedModel(configuration.form, encoding, model)
     if configuration.form == "scaled":
         encoding = NumericEncoding.of(X, columns.is_category, weight, max_categories=50, clip=10.0)

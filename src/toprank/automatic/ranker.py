@@ -278,7 +278,7 @@ class AutoRanker(BaseRanker):
 
     def _float_matrix(self, X: Any, reset: bool) -> np.ndarray:
         frame = as_frame(X) if is_table(X) else None
-        dates: tuple[int, ...] = ()
+        dates: dict[int, str] = {}
         texts: tuple[int, ...] = ()
         if frame is None:
             matrix = super()._float_matrix(X, reset)
@@ -289,8 +289,8 @@ class AutoRanker(BaseRanker):
                 self.columns_, dates, texts = read_columns(frame)
             else:
                 places = {str(name): j for j, name in enumerate(frame.columns)}
-                known = [self.columns_.names[j] for j in self.features_.dates]
-                dates = tuple(places[name] for name in known if name in places)
+                known = {self.columns_.names[j]: o for j, o in self.features_.dates.items()}
+                dates = {places[name]: o for name, o in known.items() if name in places}
             matrix = check_array(
                 self._table_matrix(with_days(frame, dates)), dtype=[np.float64, np.float32],
                 ensure_all_finite=False, estimator=self, input_name="X",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +29,8 @@ from toprank.boosting.xgboost_helpers import require_xgboost
 from toprank.docstrings import fill_docstring
 from toprank.parallel import thread_count
 from toprank.validation import PARAMETER_CONSTRAINTS, StrOptions
+
+Callbacks = Sequence[Callable[[Any], Any]]
 
 __all__ = ["LIBRARIES", "CategoryStatistics", "Combination", "LibraryBooster", "is_installed"]
 
@@ -98,16 +100,28 @@ class LibraryBooster(BoostedTreesRanker):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LibraryBooster:
-        """Let the library learn from rows `X` with labels `y`, and take its trees over."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, callbacks: Callbacks = ()
+    ) -> LibraryBooster:
+        """Let the library learn from rows `X` with labels `y`, and take its trees over.
+
+        Callbacks are called after each round with what the library knows of it; a true answer ends the fit.
+        """
         data = self._check_training(X, y, sample_weight)
         trees = LIBRARIES[self.library](
-            data.X.astype(np.float32), data.y.astype(int), data.sample_weight, **self._settings()
-        )
+            data.X.astype(np.float32), data.y.astype(int), data.sample_weight, callbacks=callbacks,
+            **self._settings(),
+        )  # fmt: skip
         return self._take_over(trees, data)
 
     def fit_categories(
-        self, X: np.ndarray, y: np.ndarray, n_categories: np.ndarray, sample_weight: Any = None
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_categories: np.ndarray,
+        sample_weight: Any = None,
+        *,
+        callbacks: Callbacks = (),
     ) -> CategoryStatistics:
         """Let CatBoost learn from numbers and codes of categories, and return what its trees look at.
 
@@ -121,6 +135,8 @@ class LibraryBooster(BoostedTreesRanker):
         n_categories : int ndarray of shape (n_columns,)
             Number of codes of each column of categories, 0 for numbers.
         sample_weight : ndarray, optional
+        callbacks : sequence of callables
+            As for `fit`.
 
         Returns
         -------
@@ -128,7 +144,7 @@ class LibraryBooster(BoostedTreesRanker):
         """
         X = X.astype(np.float32)
         trees, statistics = catboost_with_categories(
-            X, y.astype(int), n_categories, sample_weight, **self._settings()
+            X, y.astype(int), n_categories, sample_weight, callbacks=callbacks, **self._settings()
         )
         self._take_over(trees, self._check_training(statistics.transform(X), y, sample_weight))
         return statistics
@@ -148,6 +164,20 @@ class LibraryBooster(BoostedTreesRanker):
         return self
 
 
+class _Watch:
+    """Callbacks in the forms that LightGBM and CatBoost call."""
+
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
+
+    def __call__(self, environment: Any) -> None:
+        if any(callback(environment) for callback in self.callbacks):
+            raise import_module("lightgbm.callback").EarlyStopException(environment.iteration, [])
+
+    def after_iteration(self, info: Any) -> bool:
+        return not any(callback(info) for callback in self.callbacks)
+
+
 # A tree is a list of nodes: (column, threshold, NaN goes left, left, right, value); the column of a leaf is -1.
 Node = tuple[int, float, bool, int, int, float]
 LEAF = -1
@@ -161,14 +191,15 @@ def _require(library: str) -> Any:
 
 
 def lightgbm_trees(
-    X: np.ndarray, y: np.ndarray, weight: Any, parameters: dict[str, Any], seed: int, n_jobs: int
-) -> list[list[Node]]:
+    X: np.ndarray, y: np.ndarray, weight: Any, parameters: dict[str, Any], seed: int, n_jobs: int,
+    callbacks: Callbacks = (),
+) -> list[list[Node]]:  # fmt: skip
     """Train LightGBM's classifier and return its trees."""
     classifier = _require("lightgbm").LGBMClassifier(
         **{"verbose": -1, "deterministic": True, "force_row_wise": True, **parameters},
         n_jobs=n_jobs, random_state=seed,
     )  # fmt: skip
-    classifier.fit(X, y, sample_weight=weight)
+    classifier.fit(X, y, sample_weight=weight, callbacks=[_Watch(callbacks)])
     return [_flatten(t["tree_structure"]) for t in classifier.booster_.dump_model()["tree_info"]]
 
 
@@ -189,11 +220,12 @@ def _flatten(root: dict[str, Any]) -> list[Node]:
 
 
 def catboost_trees(
-    X: np.ndarray, y: np.ndarray, weight: Any, parameters: dict[str, Any], seed: int, n_jobs: int
-) -> list[list[Node]]:
+    X: np.ndarray, y: np.ndarray, weight: Any, parameters: dict[str, Any], seed: int, n_jobs: int,
+    callbacks: Callbacks = (),
+) -> list[list[Node]]:  # fmt: skip
     """Train CatBoost's classifier on numbers and return its trees."""
     none = np.zeros(X.shape[1], dtype=np.int64)
-    return catboost_with_categories(X, y, none, weight, parameters, seed, n_jobs)[0]
+    return catboost_with_categories(X, y, none, weight, parameters, seed, n_jobs, callbacks)[0]
 
 
 def catboost_with_categories(
@@ -204,6 +236,7 @@ def catboost_with_categories(
     parameters: dict[str, Any],
     seed: int,
     n_jobs: int,
+    callbacks: Callbacks = (),
 ) -> tuple[list[list[Node]], CategoryStatistics]:
     """Train CatBoost's classifier; return its trees, and what they look at in place of categories."""
     catboost = _require("catboost")
@@ -219,7 +252,7 @@ def catboost_with_categories(
             codes = np.where(np.isnan(X[:, j]), MISSING, X[:, j])
             rows[j] = codes.astype(np.int64).astype(str)
     pool = catboost.Pool(rows, y, cat_features=categories.tolist(), weight=weight)
-    classifier.fit(pool)
+    classifier.fit(pool, callbacks=[_Watch(callbacks)] if callbacks else None)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trees.json"
         classifier.save_model(str(path), format="json", pool=pool)
