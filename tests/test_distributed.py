@@ -477,3 +477,30 @@ def test_a_worker_lost_in_the_rounds(mortal_client, tmp_path, checkpoint):
         for m in (alone, model.to_local())
     )
     assert two == pytest.approx(one, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_lost_as_the_scores_are_gathered_ends_the_fit_with_an_error(
+    mortal_client, tmp_path
+):
+    """After its last round: what is left are the scores that decide on weights and threshold."""
+    _, _, X, y = few_rows()
+    metric = partial(fatal_metric, call=9, folder=str(tmp_path))  # two workers, five rounds
+    ranker = DaskGradientBoostingRanker(
+        "ap_sigmoid", n_estimators=5, learning_rate=0.1, eval_metric=metric, **SETTINGS
+    )
+    with pytest.raises(WorkerLostError, match=r"boosting: .*worker tcp://.* was lost"):
+        ranker.fit(X, y, client=mortal_client, eval_set=(X, y))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_lost_while_it_scores_is_made_up_for(mortal_client, tmp_path):
+    X_rows, _, X, y = few_rows()
+    model = DaskGradientBoostingRanker("ap_softmax", n_estimators=5, **SETTINGS)
+    model.fit(X, y, client=mortal_client)
+    fatal = X.rechunk((250, 4)).map_blocks(
+        fatal_part, 3, str(tmp_path), dtype=float, meta=np.empty((0, 0))
+    )
+    scores = model.decision_function(fatal).compute()
+    assert len(os.listdir(tmp_path)) > 8  # some partition was made once more
+    np.testing.assert_array_equal(scores, model.to_local().decision_function(X_rows))

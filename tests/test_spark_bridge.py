@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def bridge():
 def spark():
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not whatever python3 is on the path
     quiet = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = quiet.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     yield session

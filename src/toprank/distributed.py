@@ -135,11 +135,12 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
         check_choice(exchange, "exchange", FORMS)
         self._validate_params()
         self._check_streamed("on a cluster")
+        rows = _partitions(X, y, sample_weight, qid)
+        held_out = None if eval_set is None else _partitions(*eval_set, names=_EVALUATION)
         cluster = _Cluster(default_client() if client is None else client)
-        rows = _scaled(_partitions(X, y, sample_weight, qid), cluster)
-        held_out = None
-        if eval_set is not None:
-            held_out = _scaled(_partitions(*eval_set, names=_EVALUATION), cluster)
+        rows = _scaled(rows, cluster)
+        if held_out is not None:
+            held_out = _scaled(held_out, cluster)
         sizes = _learn_columns_and_labels(self, rows, cluster)
         figures = cluster.compute([_lazy(_count)(*part, self) for part in rows.parts()], "counting")
         n_rows, n_positives = np.sum(figures, axis=0)
@@ -779,7 +780,7 @@ def _boost(shared: _Shared, parts: list[_Encoded], workers: Workers) -> Gradient
     fit_boosters(
         ranker, data, shared.settings, validation=validation, whole=whole,
         score=lambda boosters: np.stack([predict_margin(booster, scored) for booster in boosters]),
-        forest=lambda seed: shared.forest, checkpoint=shared.checkpoint, callbacks=[rounds.append],
+        forest=lambda *_: shared.forest, checkpoint=shared.checkpoint, callbacks=[rounds.append],
     )  # fmt: skip
     ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(len(rounds), 1)
     return ranker

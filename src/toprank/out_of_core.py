@@ -134,7 +134,7 @@ def _boost(
             start += len(batch)
         return margins
 
-    def forest(seed: int) -> Any:
+    def forest(ranker: Any, seed: int) -> Any:
         sample = _sample(batches(), data, seed, most=plan.sample)
         return random_trees(ranker, sample, settings.random_trees, seed)
 

@@ -298,7 +298,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
             self, training, settings, starts=starts, validation=validation, callbacks=callbacks,
             checkpoint=checkpoint, whole=data,
             score=lambda boosters: np.stack([predict_margin(b, rows) for b in boosters]),
-            forest=lambda seed: boosting.random_trees(self, data, settings.random_trees, seed),
+            forest=lambda ranker, seed: boosting.random_trees(ranker, data, settings.random_trees, seed),
         )  # fmt: skip
         return self
 

@@ -190,7 +190,7 @@ def fit_boosters(
     settings: Settings,
     *,
     score: Callable[[Sequence[Any]], np.ndarray],
-    forest: Callable[[int], Any],
+    forest: Callable[[Any, int], Any],
     starts: Sequence[Any] = (),
     validation: Validation | HeldOut | None = None,
     callbacks: Sequence[Callback] = (),
@@ -207,7 +207,8 @@ def fit_boosters(
     score : callable
         Returns the margins of the rows of `whole`, one row of the answer for each booster.
     forest : callable
-        Returns a random forest for a seed, where the settings ask for one.
+        Returns a random forest for a ranker, which says how many threads, and a seed, where the settings ask
+        for one.
     starts : sequence of xgboost.Booster
         Boosters to go on from, the forest last.
     whole : TrainingData, optional
@@ -227,7 +228,12 @@ def fit_boosters(
             label=f"boosting {kinds[k].name}, {k + 1} of {len(kinds)}",
         )  # fmt: skip
 
-    tasks = [partial(task, k) for k in range(len(kinds))]
+    def random_forest(ranker: Any, _: Sequence[Callback]) -> tuple[Any, list[float]]:
+        return starts[-1] or forest(ranker, int(seeds[-1])), []
+
+    tasks: list[Boost] = [partial(task, k) for k in range(len(kinds))]
+    if settings.random_trees:
+        tasks.append(random_forest)
     if callbacks or checkpoint is not None:  # which expect one booster after the other
         results = [task(ranker, ()) for task in tasks]
     else:
@@ -235,8 +241,6 @@ def fit_boosters(
     ranker.boosters_ = [booster for booster, _ in results]
     for booster in ranker.boosters_:
         booster.set_param({"nthread": thread_count(ranker.n_jobs)})
-    if settings.random_trees:
-        ranker.boosters_.append(starts[-1] or forest(int(seeds[-1])))
     margins = score(ranker.boosters_)
     ranker.booster_weights_ = booster_weights(settings, margins, whole.weights, exchange)
     names = [kind.name for kind in kinds[:: settings.n_seeds]]
