@@ -22,7 +22,7 @@ __all__ = ["Demo", "demo", "run_demo", "write_demo"]
 
 FRAUD_RATE = 0.04
 # those that finish soon; `toprank compare --models all` has all others
-MODELS = ("boosting", "linear", "rankboost", "ranking_forest", "logistic")
+MODELS = ("boosting", "linear", "rankboost")
 BLOCKS = 3  # of time, in the comparison and in the calibration
 CHECKS_A_DAY = 10
 COST_OF_CHECK = 5.0

@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_THREADS = 1024
-_ROWS_FOR_THREADS = 100_000
+_ROWS_FOR_THREADS = 30_000
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -132,7 +132,8 @@ def read_table(
     if (path is None) == (sql is None):
         raise TypeError("read_table takes either a path or sql")
     if sql is not None:
-        return _run(f"({check_query(sql)}\n)", None, "the query", columns, sql)
+        with connect() as connection:
+            return _run(connection, f"({check_query(sql)}\n)", None, "the query", columns, sql)
     if str(path) == "-":
         return _read_stream(sys.stdin.buffer, "standard input", columns, text)
     name = os.fspath(path)  # type: ignore[arg-type]
@@ -379,17 +380,17 @@ def _read_files(
     scan = _SCANS[file_format]
     # DuckDB expands patterns too: escape names that are plain by now
     parameters: list[Any] = [[glob.escape(name) for name in files]]
-    for name in files:
-        check_header(name, what)
-    if text and file_format != "parquet":
-        header = _run(
-            f"(SELECT * FROM {scan[:-1]}, all_varchar=true) LIMIT 0)", parameters, what, None
-        )
-        as_text = {name: "VARCHAR" for name in header.columns if name in text}
-        if as_text:
-            scan = f"{scan[:-1]}, types=?)"
-            parameters = [*parameters, as_text]
-    table = _run(scan, parameters, what, columns)
+    with connect() as connection:  # takes some time to open
+        for name in files:
+            check_header(name, what, connection)
+        if text and file_format != "parquet":
+            names = f"(SELECT * FROM {scan[:-1]}, all_varchar=true) LIMIT 0)"
+            header = _run(connection, names, parameters, what, None)
+            as_text = {name: "VARCHAR" for name in header.columns if name in text}
+            if as_text:
+                scan = f"{scan[:-1]}, types=?)"
+                parameters = [*parameters, as_text]
+        table = _run(connection, scan, parameters, what, columns)
     if file_format == "csv" and _is_unsplit(list(table.columns)):
         raise TableError(f"{what} cannot be read: {_RAGGED}")
     if len(table) == 0:
@@ -397,7 +398,7 @@ def _read_files(
     return table
 
 
-def check_header(path: str, what: str) -> None:
+def check_header(path: str, what: str, connection: Any = None) -> None:
     """Refuse a file with two columns of one name; DuckDB would give one of them another."""
     import duckdb
     import pyarrow as pa
@@ -409,10 +410,10 @@ def check_header(path: str, what: str) -> None:
         if file_format == "parquet":
             names = pq.read_schema(path).names
         else:
-            with connect() as connection:
-                first_rows = _CSV_OPTIONS.replace("sample_size=-1", "sample_size=20480")
-                sniff = f"SELECT Delimiter FROM sniff_csv(?, {first_rows})"
-                found = connection.execute(sniff, [glob.escape(path)]).fetchone()
+            first_rows = _CSV_OPTIONS.replace("sample_size=-1", "sample_size=20480")
+            sniff = f"SELECT Delimiter FROM sniff_csv(?, {first_rows})"
+            with connect() if connection is None else nullcontext(connection) as opened:
+                found = opened.execute(sniff, [glob.escape(path)]).fetchone()
             separator = "\t" if file_format == "tsv" else found[0]
             opener: Any = gzip.open if path.lower().endswith(".gz") else open
             with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -440,6 +441,7 @@ def describe(connection: Any, query: str, what: str) -> dict[str, str]:
 
 
 def _run(
+    connection: Any,
     source: str,
     parameters: list[Any] | None,
     what: str,
@@ -450,18 +452,17 @@ def _run(
     import duckdb
 
     try:
-        with connect() as connection:
-            if sql is not None:
-                lock(connection, sql)
-                describe(connection, source, what)
-            selected = "*"
-            if columns is not None:
-                query = f"DESCRIBE SELECT * FROM {source}"
-                known = [row[0] for row in connection.execute(query, parameters).fetchall()]
-                if _is_unsplit(known) and not set(columns) <= set(known):
-                    raise TableError(f"{what} cannot be read: {_RAGGED}")
-                selected = ", ".join(map(quote_identifier, known_columns(columns, known, what)))
-            return connection.execute(f"SELECT {selected} FROM {source}", parameters).df()
+        if sql is not None:
+            lock(connection, sql)
+            describe(connection, source, what)
+        selected = "*"
+        if columns is not None:
+            query = f"DESCRIBE SELECT * FROM {source}"
+            known = [row[0] for row in connection.execute(query, parameters).fetchall()]
+            if _is_unsplit(known) and not set(columns) <= set(known):
+                raise TableError(f"{what} cannot be read: {_RAGGED}")
+            selected = ", ".join(map(quote_identifier, known_columns(columns, known, what)))
+        return connection.execute(f"SELECT {selected} FROM {source}", parameters).df()
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise TableError(f"{what} cannot be read: {_reason(error)}") from error
 

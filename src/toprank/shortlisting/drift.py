@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, kstwobign
+from scipy.special import chdtri, kolmogorov
 
 from toprank.folds import make_indexable, scores_of
 from toprank.shortlisting.counts import share_interval
@@ -191,7 +191,7 @@ def _stability(
     """
     index = stability_index(old, new, n_old, n_new)
     bins = int(np.count_nonzero((old > 0) | (new > 0)))
-    allowed = (1 / n_new + 1 / max(n_old, 1)) * float(chi2.isf(error, max(bins - 1, 1)))
+    allowed = (1 / n_new + 1 / max(n_old, 1)) * float(chdtri(max(bins - 1, 1), error))
     # bins that hold next to nothing of a small table stray further than a chi-squared variable
     allowed += 2 * bins / min(n_new, max(n_old, 1))
     level = "none"
@@ -254,7 +254,7 @@ def distance(quantiles: np.ndarray, numbers: np.ndarray, n_old: float) -> tuple[
     slack = np.where(np.isin(shares * (len(quantiles) - 1) % 1, (0.0,)), 0.0, 0.005)
     largest = float(np.max(np.maximum(np.abs(here - shares) - slack, 0.0)))
     n = len(numbers) * n_old / (len(numbers) + n_old) if n_old > 0 else 0.0
-    return largest, float(kstwobign.sf(largest * np.sqrt(n)))
+    return largest, float(kolmogorov(largest * np.sqrt(n)))
 
 
 def _category_bins(

@@ -150,7 +150,7 @@ def effects(model: Any, X: Any, **options: Any) -> pd.DataFrame:
     X : array or table
         Rows to look at, such as the test rows.
     **options
-        `most_rows` (1000 by default) are sampled from `X` when it has more, by `random_state`; `summary`,
+        `most_rows` (500 by default) are sampled from `X` when it has more, by `random_state`; `summary`,
         `background` and `scores` as for `contributions`.
 
     Returns
@@ -198,7 +198,7 @@ def _some_contributions(
     model: Any,
     X: Any,
     *,
-    most_rows: int = 1000,
+    most_rows: int = 500,
     random_state: Any = 0,
     scores: Any = None,
     **known: Any,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import logit
-from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.folds import make_indexable, scores_of, take_rows
@@ -170,6 +169,8 @@ def alerts_of_scores(
         As `shortlist` gives it.
     probability : ndarray of shape (n_rows,)
     """
+    from scipy.stats import rankdata  # slow to import, and only needed here
+
     # places in the list, spread out at its ends, where few positives allow no more than a sigmoid
     held_out = logit((rankdata(scores) - 0.5) / len(scores))
     probability_at = ProbabilityMap.learn(OutOfFoldCounts.of(np.asarray(y) > 0, held_out))
