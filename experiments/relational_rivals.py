@@ -247,7 +247,9 @@ def run_cell(data: str, fold: int, method: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"left_out": "time"}
     except subprocess.CalledProcessError as error:
-        return {"left_out": error.stderr.strip().split("\n")[-1][:200]}
+        if children_seconds() - java >= SRLEARN_SECONDS:  # then the system has ended Java
+            return {"left_out": "time"}
+        return {"left_out": error.stderr.strip().split("\n")[-1].split(":")[0]}
     labels = test.labels
     return {
         "ap": average_precision(labels, scores),
