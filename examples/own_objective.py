@@ -3,7 +3,8 @@ An objective of your own
 ========================
 
 A new objective is one small class. This one is after TopPush (Li, Jin & Zhou 2014): every positive
-should stand above the highest negative, which is Pos@Top as a loss.
+should stand above the highest negative, which is Pos@Top as a loss. It takes all rows for one list; an
+objective of the library would be the mean over queries, where `rows.qid` names them.
 """
 
 from dataclasses import dataclass
