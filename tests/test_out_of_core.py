@@ -239,6 +239,13 @@ print(json.dumps({"before": before, "resident": resident, "peak": peak}))
 """
 
 
+def small_stacks() -> None:
+    """Give each thread of the process that is about to start a stack of a megabyte."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_STACK, (2**20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits private memory")
 @pytest.mark.timeout(1800)  # half a minute of work, of which a busy machine may make ten minutes
 def test_rows_of_four_times_the_memory_that_the_system_allows(tmp_path, record_property) -> None:
@@ -256,11 +263,12 @@ def test_rows_of_four_times_the_memory_that_the_system_allows(tmp_path, record_p
                     f"COPY (SELECT *, {label} FROM (SELECT {columns} FROM range({n // 2}))) "
                     f"TO '{tmp_path}/{name}/{k}.parquet' (FORMAT parquet, ROW_GROUP_SIZE 4096)"
                 )
-    # allocators must not reserve more than they use, for the limit counts that too
+    # allocators and stacks of threads must not reserve more than they use, for the limit counts that too
     quiet = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path), str(allowed)],
         env={**os.environ, **quiet}, capture_output=True, text=True, check=False,
+        preexec_fn=small_stacks,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
