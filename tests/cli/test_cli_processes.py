@@ -63,12 +63,14 @@ def test_scoring_imports_only_what_it_needs(tmp_path):
     assert fitted.returncode == 0, fitted.stderr
     one = written(rows(1, seed=3).drop(columns="is_fraud"), tmp_path / "one.csv")
     idle = ["numba", "plotly", "jinja2", "dask", "lightgbm", "catboost", "imblearn", "polars", "matplotlib",
-            "sklearn.linear_model", "sklearn.ensemble", "sklearn.isotonic", "toprank.metrics",
+            "sklearn.linear_model", "sklearn.ensemble", "sklearn.isotonic", "sklearn.model_selection",
+            "scipy.stats.distributions", "toprank.metrics",
             "toprank.objectives", "toprank.boosting.engine", "toprank.automatic", "toprank.selection",
             "toprank.report"]  # fmt: skip
     code = (
-        "import sys; from toprank.cli import app\n"
-        "try: app(['score', 'm.toprank', 'one.csv', '--budget', '1'])\n"
+        "import sys; from toprank.cli.app import main\n"
+        "sys.argv = ['toprank', 'score', 'm.toprank', 'one.csv', '--budget', '1']\n"
+        "try: main()\n"
         f"except SystemExit: print('imported:', *[name for name in {idle} if name in sys.modules])"
     )
     scored = subprocess.run(
@@ -77,6 +79,20 @@ def test_scoring_imports_only_what_it_needs(tmp_path):
     assert one.exists()
     assert "1 of 1 rows are on the list" in scored.stdout, scored.stderr
     assert scored.stdout.splitlines()[-1] == "imported:"
+
+
+def test_what_is_put_off_is_there_when_it_is_asked_for():
+    code = (
+        "from toprank.cli.app import _start_sooner; _start_sooner()\n"
+        "import scipy.stats, sklearn.utils.fixes; before = type(scipy.stats).__name__\n"
+        "from scipy.stats import rankdata; from sklearn.model_selection import KFold\n"
+        "import scipy.stats as stats\n"
+        "print(before, rankdata([3, 1]), type(stats).__name__, stats.rankdata is rankdata)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.stdout == "_Deferred [2. 1.] module True\n", found.stderr
 
 
 def test_the_whole_way_in_real_processes(tmp_path):
