@@ -116,18 +116,16 @@ def run_boosters(
     small = not isinstance(data.X, Rows) and np.prod(data.X.shape) < FEW_CELLS
     if not small or ranker.verbose or min(threads, len(tasks)) == 1:
         return [task(ranker, ()) for task in tasks]
-    found = []
-    for start in range(0, len(tasks), threads):
-        at_once = tasks[start : start + threads]
-        own = copy(ranker)
-        own.n_jobs = threads // len(at_once)
-        found += _side_by_side(own, at_once)
-    return found
+    own = copy(ranker)
+    own.n_jobs = max(threads // len(tasks), 1)
+    return _side_by_side(own, tasks, min(threads, len(tasks)))
 
 
-def _side_by_side(ranker: Any, tasks: Sequence[Boost]) -> list[tuple[Any, list[float]]]:
+def _side_by_side(
+    ranker: Any, tasks: Sequence[Boost], at_once: int
+) -> list[tuple[Any, list[float]]]:
     stop = threading.Event()
-    with ThreadPoolExecutor(len(tasks)) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(task, ranker, [lambda _: stop.is_set()]) for task in tasks]
         try:
             wait(futures)
