@@ -61,7 +61,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(100_000)  # a tenth of the time that libraries load in is its search
+    gc.set_threshold(
+        100_000
+    )  # the search for garbage takes a tenth of the time that libraries load in
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it lives as long as the process
@@ -92,6 +94,7 @@ def _start_sooner() -> None:
     if folds in sys.modules:
         return
     sys.modules[folds] = None  # type: ignore[assignment]  # not to be found
+    gc.disable()
     try:
         from toprank.boosting.xgboost_helpers import require_xgboost
 
@@ -100,6 +103,8 @@ def _start_sooner() -> None:
         pass  # said again, and better, if the model needs it
     finally:
         del sys.modules[folds]
+        gc.freeze()  # modules are no garbage: they are not looked through again
+        gc.enable()
 
 
 # Of address space: the libraries map this much, and some abort or hang when they cannot.
