@@ -48,7 +48,8 @@ ax.legend(fontsize=8)
 # Fourteen points on a line, positives at -3, -2 and 6, and the model f(x) = theta0 + theta1 x. Ranked
 # upwards average precision is .324 and AUC .485, downwards .294 and .515. Both surrogates of average
 # precision have their minimum where theta1 > 0, a loss of pairs where theta1 < 0, and theta0 makes no
-# difference to any of them: only differences of scores count.
+# difference to any of them: only differences of scores count. As theta1 grows the exponentials rise again,
+# the sigmoids go on falling, as published.
 X, toy = datasets.toy14()
 slopes = np.linspace(-1.5, 1.5, 301)
 fig, axes = plt.subplots(1, 3, figsize=(8, 2.6), layout="constrained")
@@ -60,3 +61,22 @@ for ax, name in zip(axes, ("ap_exp", "ap_sigmoid", "pairwise_logistic"), strict=
     ax.set(title=f"{name}: lowest at {lowest:.2f}", xlabel="theta1")
     print(f"{name:>18}: lowest loss {min(losses):.4f} at theta1 = {lowest:.2f}")
 axes[0].set_ylabel("loss")
+
+# %%
+# The same in both parameters, as the paper draws them. The logistic loss, which looks at one row at a time,
+# is the only one to which theta0 matters; like the loss of pairs it prefers theta1 < 0.
+slopes, offsets = np.linspace(-1.5, 1.5, 301), np.linspace(-4, 2, 21)
+names = ("ap_exp", "ap_sigmoid", "pairwise_logistic", "logistic")
+fig, axes = plt.subplots(1, 4, figsize=(10, 2.6), sharey=True, layout="constrained")
+for ax, name in zip(axes, names, strict=True):
+    loss = objectives.get(name).loss
+    surface = np.array([[loss(toy, t0 + t1 * X.ravel()) for t1 in slopes] for t0 in offsets])
+    ax.contourf(slopes, offsets, surface, levels=20, cmap="viridis")
+    row, column = np.unravel_index(surface.argmin(), surface.shape)
+    ax.axvline(0, color="w", linewidth=0.6)
+    if name == "logistic":
+        ax.plot(slopes[column], offsets[row], "o", color="#b2182b")
+    else:  # the same at every theta0
+        ax.axvline(slopes[column], color="#b2182b")
+    ax.set(title=f"{name}: {slopes[column]:.2f}", xlabel="theta1")
+axes[0].set_ylabel("theta0")
