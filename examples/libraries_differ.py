@@ -19,9 +19,9 @@ scores = rng.normal(size=300) + 1.2 * y
 # Three areas
 # -----------
 # scikit-learn's `average_precision_score` and `toprank.metrics.average_precision` add up steps.
-# `auc(recall, precision)` draws straight lines between the points, which no threshold attains and which
-# flatter a list with few positives. `recall_precision_area` follows the points that mixing two thresholds
-# attains (Davis & Goadrich 2006).
+# `auc(recall, precision)` draws straight lines between the points, which no threshold attains: lower than the
+# steps here, far too high where many rows are tied (below). `recall_precision_area` follows the points that
+# mixing two thresholds attains (Davis & Goadrich 2006).
 precision, recall, _ = precision_recall_curve(y, scores)
 values = {
     "toprank average_precision": metrics.average_precision(y, scores),
@@ -64,6 +64,37 @@ print("argsort, positives first in file ", round(naive_ap(y[best_first], few[bes
 print("toprank, in any order            ", round(metrics.average_precision(y, few), 4))
 print("expected precision at 20         ", round(metrics.precision_at_k(y, few, k=20), 4))
 print("AUC, toprank and scikit-learn    ", metrics.roc_auc(y, few), roc_auc_score(y, few))
+
+# %%
+# Interpolation
+# -------------
+# With ties the points of the curve lie far apart, and what is drawn between them decides. A line from point
+# to point is too high. The attainable curve bends; some programs follow it exactly (*continuous*, as
+# `recall_precision_area` and `auc.integral` of R's PRROC), some at whole numbers of true positives with lines
+# between (*discrete*, as Davis and Goadrich's program and `auc.davis.goadrich` of PRROC).
+
+
+def discrete_area(y, scores):
+    """Area under lines between whole numbers of true positives on the attainable curve."""
+    thresholds = np.unique(scores)[::-1]
+    true = np.array([0, *(y[scores >= t].sum() for t in thresholds)])
+    false = np.array([0, *((1 - y)[scores >= t].sum() for t in thresholds)])
+    area = 0.0
+    for k in np.flatnonzero(np.diff(true)):
+        hits = np.arange(true[k], true[k + 1] + 1)
+        misses = np.interp(hits, true[k : k + 2], false[k : k + 2])
+        precision = hits / np.maximum(hits + misses, 1e-9)
+        if hits[0] == 0:  # constant down to recall 0
+            precision[0] = precision[1]
+        area += np.trapezoid(precision, hits / y.sum())
+    return area
+
+
+precision, recall, _ = precision_recall_curve(y, few)
+print(f"steps       {metrics.average_precision(y, few):.4f}")
+print(f"lines       {auc(recall, precision):.4f}")
+print(f"discrete    {discrete_area(y, few):.4f}")
+print(f"continuous  {metrics.recall_precision_area(y, few):.4f}")
 
 # %%
 # Queries without a positive
