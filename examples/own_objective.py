@@ -81,9 +81,10 @@ for candidate in (TopPush(), "ap_sigmoid", "logistic"):
 # It also gives itself to plain libraries: ``TopPush().for_xgboost()``, ``.for_lightgbm()``,
 # ``.for_torch()``.
 #
-# To add it to the library, move the class to a file of ``src/toprank/objectives/`` and its name into
-# ``OBJECTIVES`` in that folder's ``__init__.py``. The registry brings it into the tests (finite
-# differences, weights as copies, extreme scores, one query at a time), into this manual and into ``toprank
-# fit --model``. What is missing here for that are queries: a list of several queries is the mean over them
-# (see ``toprank/objectives/exponential.py``).
-print(TopPush(), "registered as", repr(TopPush.name))
+# To add it to the library, move the class to a file of ``src/toprank/objectives/`` and name it in
+# ``OBJECTIVES`` in that folder's ``__init__.py``: that brings it into this manual and into ``toprank fit
+# --model``. Write its loss out for one list without weights in ``tests/naive_pairs.py`` and put a line with
+# both into ``tests/objectives/cases.py``: the tests then ask for finite differences, weights as copies, ties,
+# extreme scores and queries. What is missing here for that are queries: the loss of several is the mean over
+# those that hold both classes (see ``toprank/objectives/exponential.py``).
+print(TopPush(), "will be found as", repr(TopPush.name))
