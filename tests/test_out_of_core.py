@@ -72,7 +72,7 @@ def test_csv_early_stopping_and_the_automatic_objective(table, tmp_path):
         random_state=0,
     )
     model = ranker.fit_source(path, target="y", memory="1GB")
-    assert len(model.boosters_) == 2  # one objective and the random forest
+    assert len(model.boosters_) == 3  # one objective, the random forest, the linear model
     assert 1 <= model.n_estimators_ <= 4
     assert len(model.validation_scores_) >= model.n_estimators_
     scores = model.decision_function(table[["a", "b", "c", "country", "merchant"]])

@@ -28,10 +28,10 @@ from toprank.base import TrainingData, WeightScale
 from toprank.boosting import GradientBoostingRanker
 from toprank.boosting.engine import HeldOut, Rows
 from toprank.boosting.gradients import FORMS
-from toprank.boosting.settings import Settings
+from toprank.boosting.settings import MAX_CATEGORIES, Settings
 from toprank.boosting.training import (
+    companions,
     fit_boosters,
-    random_trees,
     settings_objectives,
     warn_if_constant,
 )
@@ -148,7 +148,7 @@ class DaskGradientBoostingRanker(GradientBoostingRanker):
         sample = _sample(self, rows, sizes, cluster)
         shared = _Shared(
             clone(self), self.columns_, self.classes_, self.n_features_in_, settings,
-            _cuts(self, sample), _forest(self, settings, sample), exchange, checkpoint,
+            _cuts(self, sample), _companions(self, settings, sample), exchange, checkpoint,
             qid is not None,
         )  # fmt: skip
         fitted = cluster.train(shared, rows, held_out, self)
@@ -277,7 +277,7 @@ def fit_on_worker(
     sample = TrainingData(table[:, :-2].astype(np.float32), table[:, -2], table[:, -1], None)
     shared = _Shared(
         model, columns, model.classes_, len(columns.names), settings, _cuts(model, sample),
-        _forest(model, settings, sample), exchange, None, False,
+        _companions(model, settings, sample), exchange, None, False,
     )  # fmt: skip
     return _boost(shared, [own], workers)
 
@@ -468,7 +468,7 @@ def _learn_columns_and_labels(
     if not model.columns_.is_category.any():
         return sizes
     lazy = [
-        _lazy(_counted)(part, weight, model.columns_, model.max_categories)
+        _lazy(_counted)(part, weight, model.columns_, model.max_categories or MAX_CATEGORIES)
         for part, _, weight, _ in rows.parts()
     ]
     counts = zip(*(part.numbers for part in cluster.compute(lazy, "counting")), strict=True)
@@ -570,15 +570,19 @@ def _cuts(model: GradientBoostingRanker, sample: TrainingData) -> np.ndarray:
     )
 
 
-def _forest(model: GradientBoostingRanker, settings: Settings, sample: TrainingData) -> Any:
-    """Grow the trees at random cuts, if there are any, on the sample."""
-    if not settings.random_trees:
-        return None
+def _companions(
+    model: GradientBoostingRanker, settings: Settings, sample: TrainingData
+) -> list[Any]:
+    """Make the boosters that are averaged with the others, on the sample."""
+
+    def part(seed: int) -> TrainingData:
+        chosen, copies = weighted_sample(sample.y > 0, seed)
+        return replace(sample.rows(chosen), sample_weight=sample.weights[chosen] * copies)
+
+    makers = companions(settings, part)
     seeds = check_random_state(model.random_state).randint(2**31 - 1, size=settings.n_boosters)
-    seed = int(seeds[-1])  # the one after those of the boosters
-    chosen, copies = weighted_sample(sample.y > 0, seed)
-    part = replace(sample.rows(chosen), sample_weight=sample.weights[chosen] * copies)
-    return random_trees(model, part, settings.random_trees, seed)
+    first = settings.n_boosters - len(makers)  # the seeds after those of the boosters
+    return [make(model, int(seed)) for make, seed in zip(makers, seeds[first:], strict=True)]
 
 
 # -- the cluster -----------------------------------------------------------------------------------
@@ -593,7 +597,7 @@ class _Shared(NamedTuple):
     n_features: int
     settings: Settings
     cuts: np.ndarray
-    forest: Any
+    companions: list[Any]
     exchange: str
     checkpoint: Any
     queries: bool
@@ -780,7 +784,8 @@ def _boost(shared: _Shared, parts: list[_Encoded], workers: Workers) -> Gradient
     fit_boosters(
         ranker, data, shared.settings, validation=validation, whole=whole,
         score=lambda boosters: np.stack([predict_margin(booster, scored) for booster in boosters]),
-        forest=lambda *_: shared.forest, checkpoint=shared.checkpoint, callbacks=[rounds.append],
+        others=[lambda *_, k=k: shared.companions[k] for k in range(len(shared.companions))],
+        checkpoint=shared.checkpoint, callbacks=[rounds.append],
     )  # fmt: skip
     ranker.bytes_per_round_ = (workers.bytes_sent - before) / max(len(rounds), 1)
     return ranker

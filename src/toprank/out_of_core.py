@@ -25,8 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.base import TrainingData, WeightScale
 from toprank.boosting import GradientBoostingRanker
 from toprank.boosting.engine import HeldOut, Rows
-from toprank.boosting.settings import Settings
-from toprank.boosting.training import fit_boosters, random_trees, settings_objectives
+from toprank.boosting.settings import MAX_CATEGORIES, Settings
+from toprank.boosting.training import companions, fit_boosters, settings_objectives
 from toprank.boosting.xgboost_helpers import (
     cut_points,
     external_matrix,
@@ -134,12 +134,9 @@ def _boost(
             start += len(batch)
         return margins
 
-    def forest(ranker: Any, seed: int) -> Any:
-        sample = _sample(batches(), data, seed, most=plan.sample)
-        return random_trees(ranker, sample, settings.random_trees, seed)
-
+    others = companions(settings, lambda seed: _sample(batches(), data, seed, most=plan.sample))
     fit_boosters(
-        ranker, data, settings, score=score, forest=forest,
+        ranker, data, settings, score=score, others=others,
         validation=_held_out(ranker, settings, data), checkpoint=checkpoint, callbacks=callbacks,
     )  # fmt: skip
     return ranker
@@ -318,7 +315,7 @@ def _learn_columns(
                 )
             )
             values = np.sort(np.array(list(found), dtype=np.str_))
-            if len(values) > ranker.max_categories:
+            if len(values) > (ranker.max_categories or MAX_CATEGORIES):
                 held = np.array([float(found[value]) for value in values.tolist()])
         categories.append(values)
         counts.append(held)

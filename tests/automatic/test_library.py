@@ -176,19 +176,3 @@ def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows()
     with pytest.raises(ImportError, match=r"pip install toprank\[peers\]"):
         LibraryBooster("lightgbm").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "cut", [0.0, 0.1, -2.5, 1e300, -1e300, 16_777_217.0, float(np.float32(0.3))]
-)
-def test_a_strict_cut_is_the_same_cut(cut: float) -> None:
-    (strict,) = library._strict_cuts(np.array([cut]))
-    near = np.float32(np.clip(cut, -3e38, 3e38))
-    around = [
-        near,
-        np.nextafter(near, np.float32(-np.inf)),
-        np.nextafter(near, np.float32(np.inf)),
-        0.0,
-    ]
-    for x in np.array(around, dtype=np.float32):
-        assert (x < np.float32(strict)) == (float(x) <= cut)

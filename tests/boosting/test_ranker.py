@@ -452,8 +452,10 @@ def test_more_rounds_from_a_pickled_model_score_the_same() -> None:
 
 def test_presets_are_the_published_methods() -> None:
     assert SGBAP().objective == "ap_exp"
+    ranker = SGBAP()
+    ranker.n_features_in_ = 5
     # the usual penalty would hold back what is not high yet
-    assert Settings.of(SGBAP(), 1_000, 100).reg_lambda < 0.01
+    assert Settings.of(ranker, 1_000, 100).reg_lambda < 0.01
     assert SGBAP().subsample < 1
     assert SGBAPsig().objective.self_term == 0.5
     assert LambdaMART("ndcg", n_estimators=7).n_estimators == 7

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import toprank
 from toprank import GradientBoostingRanker, TunedLogisticBooster, metrics, objectives
 from toprank.boosting.base import excess_rates
-from toprank.boosting.settings import FOREST_SHARE, Settings
+from toprank.boosting.settings import FOREST_SHARE, LINEAR_SHARE, Settings
 from toprank.boosting.training import ROWS_PER_LEAF, best_round, mean_curve, random_trees
 from toprank.boosting.xgboost_helpers import predict_margin
 from toprank.folds import make_splits
@@ -33,26 +33,36 @@ def quick(objective="auto", **parameters) -> GradientBoostingRanker:
 
 def test_penalties_and_averaging_follow_the_positives_and_the_rows():
     sizes = [(100, 10), (1_000, 60), (10_000, 300), (50_000, 3_000), (1_000_000, 2_000)]
-    found = [Settings.automatic(*size) for size in sizes]
+    found = [Settings.automatic(*size, n_columns=40) for size in sizes]
     for name in ("min_child_weight", "reg_lambda", "learning_rate", "max_leaves"):
         values = [getattr(settings, name) for settings in found]
         assert values == sorted(values)
     assert [settings.n_seeds for settings in found] == [3, 3, 2, 1, 1]
     assert [settings.random_trees > 0 for settings in found] == [True, True, True, False, False]
+    assert [settings.linear_share for settings in found] == [LINEAR_SHARE, LINEAR_SHARE, 0, 0, 0]
     both = ("lambda_map", "logistic")
     assert [settings.objectives for settings in found] == [both[:1]] * 3 + [both] * 2
+
+
+def test_of_few_columns_a_greater_share_is_drawn_where_rows_are_many():
+    shares = [
+        [Settings.automatic(n_rows, 100, n).colsample_bynode for n in (1, 8, 16, 100)]
+        for n_rows in (1_000, 10_000)
+    ]
+    assert shares == [[0.2] * 4, [0.7, 0.7, 0.5, 0.3]]
+    assert Settings.automatic(1_000, 100, 5_001).linear_share == 0
 
 
 def test_every_choice_can_be_overridden_and_read():
     X, y = draw()
     given = {"n_estimators": 7, "learning_rate": 0.2, "max_leaves": 4, "min_child_weight": 0.5,
              "reg_lambda": 2.0, "subsample": 0.9, "colsample_bynode": 0.6, "n_seeds": 2,
-             "random_trees": 3}  # fmt: skip
+             "random_trees": 3, "linear_share": 0.1, "max_categories": 9}  # fmt: skip
     model = GradientBoostingRanker(**given, n_jobs=1, random_state=0).fit(X, y)
     assert model.chosen_ == {**given, "objectives": ["lambda_map"]}
-    assert [b.num_boosted_rounds() for b in model.boosters_] == [7, 7, 3]
+    assert [b.num_boosted_rounds() for b in model.boosters_] == [7, 7, 3, X.shape[1]]
     free = quick(n_estimators=None, n_seeds=1, random_trees=0).fit(X, y)
-    automatic = Settings.automatic(len(y), y.sum())
+    automatic = Settings.automatic(len(y), y.sum(), X.shape[1])
     assert free.chosen_["reg_lambda"] == automatic.reg_lambda
     assert free.chosen_["n_estimators"] == automatic.n_estimators
 
@@ -62,7 +72,9 @@ def test_what_was_chosen_is_in_the_repr_and_in_the_model_file(tmp_path):
     model = quick(n_seeds=1)
     assert "chosen" not in repr(model)
     line = repr(model.fit(X, y)).splitlines()[-1]
-    assert line.startswith("# chosen: objectives=['lambda_map'], learning_rate=0.05")
+    assert line.startswith(
+        "# chosen: objectives=['lambda_map'], linear_share=0.25, learning_rate=0.05"
+    )
     assert "n_seeds" not in line  # it was given
     toprank.save(model, tmp_path / "m.toprank", X, y)
     again = toprank.load(tmp_path / "m.toprank")
@@ -96,19 +108,19 @@ def test_rounds_are_the_best_of_the_mean_validation_curve():
         (X_train, X_test), (y_train, y_test) = ([a[r] for r in rows] for a in (X, y))
         curves.append(part.fit(X_train, y_train, eval_set=(X_test, y_test)).validation_scores_)
     fitted = ranker.fit(X, y)
-    assert fitted.n_estimators_ == best_round(mean_curve(curves))
+    assert fitted.n_estimators_ == best_round(mean_curve(curves))[0]
     assert fitted.chosen_["learning_rate"] == 0.3  # as given
 
 
 def test_curves_that_end_early_keep_their_last_value_and_are_smoothed():
     np.testing.assert_allclose(mean_curve([[1.0, 3.0], [2.0, 2.0, 5.0]]), [1.5, 2.5, 4.0])
     hill = 1 - (np.arange(100) - 40.0) ** 2 / 1e4
-    assert best_round(hill) == 41
-    assert best_round(-hill, greater_is_better=False) == 41
+    assert best_round(hill) == (41, pytest.approx(1, abs=1e-3))
+    assert best_round(-hill, greater_is_better=False) == (41, pytest.approx(-1, abs=1e-3))
     spike = hill.copy()
     spike[90] = hill.max() + 0.01  # one lucky round
-    assert best_round(spike) == 41
-    assert best_round(np.array([0.2])) == 1
+    assert best_round(spike)[0] == 41
+    assert best_round(np.array([0.2])) == (1, 0.2)
 
 
 def test_rounds_are_not_chosen_where_they_are_given_or_positives_are_few():
@@ -137,7 +149,9 @@ def test_the_score_is_the_sum_of_kinds_on_one_scale(many):
     first, second, forest = margins[:2].mean(axis=0), margins[2:4].mean(axis=0), margins[4]
     boosted = (1 - FOREST_SHARE) / 2
     expected = boosted * first / first.std() + boosted * second / second.std()
-    expected = (expected + FOREST_SHARE * forest / forest.std()) * first.std()
+    expected += FOREST_SHARE * forest / forest.std()
+    expected = (1 - LINEAR_SHARE) * expected + LINEAR_SHARE * margins[5] / margins[5].std()
+    expected *= first.std()
     np.testing.assert_allclose(model.decision_function(X) + model.offset_, expected, atol=1e-6)
     explained = model.explain(X)
     np.testing.assert_allclose(explained.sum(axis=1), model.decision_function(X), atol=1e-4)
@@ -163,14 +177,26 @@ def test_queries_and_other_objectives_are_boosted_alone(many):
     assert len(model.boosters_) == 2
     model = quick(objectives.get("pauc", b=0.2), random_trees=None).fit(X, y)
     assert (model.chosen_["objectives"], model.chosen_["random_trees"]) == (["pauc"], 0)
+    assert len(model.boosters_) == 3
+
+
+def test_constraints_hold_for_the_whole_of_the_automatic_mixture():
+    X, y = draw()
+    grid = np.zeros((50, 5))
+    grid[:, 0] = np.linspace(-3, 3, 50)
+    falling = -X[:, 0]  # against the constraint
+    model = quick(random_trees=None, monotone_constraints=(1, 0, 0, 0, 0))
+    model.fit(np.column_stack([falling, X[:, 1:]]), y)
+    assert np.diff(model.decision_function(grid)).min() > -1e-9
+    assert (model.chosen_["random_trees"], model.chosen_["linear_share"]) == (0, 0)
 
 
 def test_a_mixture_can_be_continued_and_keeps_its_random_trees(many):
     X, y = draw()
     first = quick(n_seeds=2).fit(X, y)
     more = quick(n_estimators=5).fit(X, y, init_model=first)
-    assert [b.num_boosted_rounds() for b in more.boosters_] == [15, 15, 15, 15, 20]
-    assert more.boosters_[-1] is first.boosters_[-1]
+    assert [b.num_boosted_rounds() for b in more.boosters_] == [15, 15, 15, 15, 20, 5]
+    assert more.boosters_[-2:] == first.boosters_[-2:]
     with pytest.raises(ValueError, match="n_seeds"):
         quick(n_seeds=3).fit(X, y, init_model=first)
     with pytest.raises(ValueError, match="lambda_map and logistic"):
@@ -278,6 +304,23 @@ def test_columns_of_names_that_say_nothing_do_little_harm() -> None:
     without = np.mean([score(seed, slice(0, 1), 30) for seed in range(3)])
     assert counted > in_subsets + 0.02
     assert counted > without - 0.03
+
+
+def test_inner_validation_chooses_between_rates_and_subsets_of_many_categories():
+    """Of two columns alone the rate is nothing, their pairs are all: subsets of both can say so."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(40, size=(2, 3_000))
+    parity = (first + second) % 2 == 1
+    frame = pd.DataFrame({"a": first, "b": second}).astype(str)
+    chosen = quick(n_estimators=None, random_trees=0, n_seeds=1)
+    chosen.fit(frame, parity & (rng.random(3_000) < 0.4))
+    assert chosen.chosen_["max_categories"] == 40
+    assert chosen.columns_.is_category.all()
+    plain = clone(chosen).fit(frame, rng.random(3_000) < np.where(first < 4, 0.6, 0.05))
+    assert plain.chosen_["max_categories"] == 30
+    assert not plain.columns_.is_category.any()
+    given = clone(chosen).set_params(max_categories=30).fit(frame, parity)
+    assert given.chosen_["max_categories"] == 30
 
 
 def test_counted_categories_survive_a_model_file_and_take_new_names(tmp_path) -> None:

@@ -19,7 +19,6 @@ from toprank.sampling import stratified_folds
 __all__ = ["BoostedTreesRanker"]
 
 BASE = "(base)"
-MAX_CATEGORIES = 30  # of a column whose categories trees may split into subsets
 RATE_FOLDS, RATE_ROWS = 5, 10.0
 RATE_ERRORS = 4.0  # standard errors of the AUC that rates must lead chance by
 

@@ -1,8 +1,7 @@
 """LightGBM and CatBoost as rankers, their trees kept as a booster of XGBoost.
 
 A model file must not run code when it is opened, and neither library can promise that. So the trees are
-taken over, cut for cut: rows are single precision for all three libraries, and `x <= t` is `x < u` with `u`
-the next number of single precision above `t`. What is left of the library after `fit` is nothing: scores,
+taken over, cut for cut (`foreign_trees`). What is left of the library after `fit` is nothing: scores,
 explanations and model files are those of our own boosters. What CatBoost makes of categories, counts and rates
 of single ones and of combinations, is taken over as a table for each, `CategoryStatistics`.
 """
@@ -25,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from toprank.base import TrainingData
 from toprank.boosting.base import BoostedTreesRanker
-from toprank.boosting.xgboost_helpers import require_xgboost
+from toprank.boosting.foreign_trees import LEAF, Node, make_booster
 from toprank.docstrings import fill_docstring
 from toprank.parallel import thread_count
 from toprank.validation import PARAMETER_CONSTRAINTS, StrOptions
@@ -33,9 +32,6 @@ from toprank.validation import PARAMETER_CONSTRAINTS, StrOptions
 Callbacks = Sequence[Callable[[Any], Any]]
 
 __all__ = ["LIBRARIES", "CategoryStatistics", "Combination", "LibraryBooster", "is_installed"]
-
-FLOAT32_MAX = float(np.finfo(np.float32).max)
-ROOT_PARENT = 2**31 - 1
 
 
 def is_installed(library: str) -> bool:
@@ -176,11 +172,6 @@ class _Watch:
 
     def after_iteration(self, info: Any) -> bool:
         return not any(callback(info) for callback in self.callbacks)
-
-
-# A tree is a list of nodes: (column, threshold, NaN goes left, left, right, value); the column of a leaf is -1.
-Node = tuple[int, float, bool, int, int, float]
-LEAF = -1
 
 
 def _require(library: str) -> Any:
@@ -493,84 +484,3 @@ def _combination(
         np.array(categories, np.int64), np.array(conditions, np.float64).reshape(-1, 3), keys[order],
         values[order], otherwise,
     )  # fmt: skip
-
-
-# -- trees as a booster of XGBoost -------------------------------------------------------------------
-
-
-def make_booster(trees: list[list[Node]], n_columns: int, n_jobs: int) -> Any:
-    """Return the sum of some trees as a booster.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from toprank.boosting.xgboost_helpers import predict_margin
-    >>> stump = [(0, 2.0, True, 1, 2, 0.0), (-1, 0.0, False, -1, -1, -1.0), (-1, 0.0, False, -1, -1, 1.0)]
-    >>> booster = make_booster([stump], n_columns=1, n_jobs=1)
-    >>> predict_margin(booster, np.array([[2.0], [2.1], [np.nan]])).tolist()
-    [-1.0, 1.0, -1.0]
-    """
-    xgboost = require_xgboost()
-    matrix = xgboost.DMatrix(np.zeros((1, n_columns), dtype=np.float32), nthread=1)
-    settings = {"objective": "reg:squarederror", "base_score": 0.0, "nthread": n_jobs}
-    model = json.loads(bytes(xgboost.Booster(settings, [matrix]).save_raw(raw_format="json")))
-    kept = model["learner"]["gradient_booster"]["model"]
-    kept["trees"] = [_tree_json(nodes, number, n_columns) for number, nodes in enumerate(trees)]
-    kept["tree_info"] = [0] * len(trees)
-    kept["iteration_indptr"] = list(range(len(trees) + 1))
-    kept["gbtree_model_param"]["num_trees"] = str(len(trees))
-    booster = xgboost.Booster({"nthread": n_jobs})
-    booster.load_model(bytearray(json.dumps(model).encode()))
-    return booster
-
-
-def _tree_json(nodes: list[Node], number: int, n_columns: int) -> dict[str, Any]:
-    """Return a tree in the words of XGBoost's JSON."""
-    column, cut, nan_left, left, right, value = map(list, zip(*nodes, strict=True))
-    parents = [ROOT_PARENT] * len(nodes)
-    for k in range(len(nodes)):
-        if column[k] != LEAF:
-            parents[left[k]] = parents[right[k]] = k
-    conditions = np.where(np.array(column) == LEAF, value, _strict_cuts(np.array(cut)))
-    zeros, none = [0.0] * len(nodes), [0] * len(nodes)
-    return {
-        "id": number,
-        "tree_param": {
-            "num_deleted": "0", "num_feature": str(n_columns), "num_nodes": str(len(nodes)),
-            "size_leaf_vector": "1",
-        },
-        "base_weights": [float(v) for v in _means(nodes)], "loss_changes": zeros, "sum_hessian": _cover(nodes),
-        "split_conditions": [float(c) for c in conditions],
-        "left_children": left, "right_children": right, "parents": parents,
-        "split_indices": [max(c, 0) for c in column], "split_type": none,
-        "default_left": [int(goes) for goes in nan_left],
-        "categories": [], "categories_nodes": [], "categories_segments": [], "categories_sizes": [],
-    }  # fmt: skip
-
-
-def _strict_cuts(cuts: np.ndarray) -> np.ndarray:
-    """Return u with `x < u` exactly where `x <= t`, for x of single precision."""
-    inside = np.clip(cuts, -FLOAT32_MAX, FLOAT32_MAX)
-    nearest = inside.astype(np.float32)
-    with np.errstate(over="ignore"):
-        above = np.nextafter(nearest, np.float32(np.inf))
-    strict = np.where(nearest > inside, nearest, above).astype(np.float64)
-    return np.minimum(strict, FLOAT32_MAX)
-
-
-def _cover(nodes: list[Node]) -> list[float]:
-    """Return the leaves below each node, which SHAP values take for its share of the rows."""
-    cover = [1.0] * len(nodes)
-    for k in range(len(nodes) - 1, -1, -1):  # children come after their parent
-        if nodes[k][0] != LEAF:
-            cover[k] = cover[nodes[k][3]] + cover[nodes[k][4]]
-    return cover
-
-
-def _means(nodes: list[Node]) -> np.ndarray:
-    """Return the mean of the leaves below each node."""
-    cover, sums = _cover(nodes), np.array([node[5] for node in nodes])
-    for k in range(len(nodes) - 1, -1, -1):
-        if nodes[k][0] != LEAF:
-            sums[k] = sums[nodes[k][3]] + sums[nodes[k][4]]
-    return sums / np.array(cover)

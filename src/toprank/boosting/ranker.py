@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.base import TrainingData
-from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
+from toprank.boosting.base import BoostedTreesRanker
 from toprank.boosting.settings import AUTO, ENOUGH_POSITIVES, Callback, Settings
 from toprank.boosting.xgboost_helpers import GROWTH, predict_margin, require_xgboost
+from toprank.columns import Columns
 from toprank.docstrings import fill_docstring
 from toprank.formatting import join_names
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SGBAP", "GradientBoostingRanker", "LambdaMART", "SGBAPsig"]
 
+# Trees may split so many categories of a column into subsets, if inner validation likes that by more than a
+# share of the metric.
+MOST_CATEGORIES, CLEAR_LEAD = 10_000, 0.01
 _SHARE = Interval(Real, 0, 1, closed="right")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
@@ -43,7 +47,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         What the trees minimise: a name of `toprank.objectives` or an instance of one, such as
         ``objectives.get("pauc", fpr=(0, 0.05))``. "auto" is ``lambda_map``
         averaged with models that fail on other data: below 1,000 positives a random forest, from there on
-        boosters of ``logistic``; with queries it is ``lambda_map`` alone.
+        boosters of ``logistic``; below 5,000 rows a logistic regression too. With queries it is
+        ``lambda_map`` alone.
     n_estimators : int, optional
         Rounds, one tree each. By default they are chosen by inner validation where there are at least
         100 positives (as many queries with positives, if there are queries), otherwise 300.
@@ -74,13 +79,16 @@ class GradientBoostingRanker(BoostedTreesRanker):
     colsample_bytree : float, default=1.0
         Share of columns drawn for each tree.
     colsample_bynode : float, optional
-        Share of columns drawn for each split. By default 0.2 below 5,000 rows and 0.3 from there on.
+        Share of columns drawn for each split. By default 0.2 below 5,000 rows; from there on 0.3, but eight
+        columns of few, or 0.7 if that is less.
     max_bins : int, default=255
         Bins of each column.
-    max_categories : int, default=30
+    max_categories : int, optional
         A column of more categories is given to the trees as numbers, since a free choice among subsets of
         many categories fits chance: how much more often than others each is positive (learnt without the
-        row itself), where that tells more than chance would, otherwise how many training rows have it.
+        row itself), where that tells more than chance would, otherwise how many training rows have it. By
+        default 30; where the rounds are chosen by inner validation, it also chooses between these numbers
+        and the categories themselves.
     step : {"newton", "line_search"}, default="newton"
         Newton leaves, or trees fitted to the gradient by least squares with a bounded line search
         for each, as Frery et al. (2017) have it. A lambda objective has no loss beyond the ranks of the
@@ -92,7 +100,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
     random_trees : int, optional
         Trees of a random forest (Breiman 2001) that is averaged with the boosters, with a weight of one
         quarter. By default 300 (100 from 20,000 rows on) where the objective is "auto" and there are
-        fewer than 1,000 positives, otherwise none.
+        fewer than 1,000 positives and no constraints, otherwise none.
+    linear_share : float, optional
+        Weight of a logistic regression that is averaged with all of these. By default 0.25 below 5,000 rows
+        (and up to 5,000 columns) where the objective is "auto" and nothing is constrained, otherwise 0.
     early_stopping_rounds : int, optional
         Stop when the validation metric has not improved for so many rounds, and keep the best round.
         Validation rows come from `eval_set`, or are split off by `validation_fraction`.
@@ -120,10 +131,11 @@ class GradientBoostingRanker(BoostedTreesRanker):
     ----------
     chosen_ : dict
         What the fit used for every parameter that is optional here: `objectives`, `n_seeds`,
-        `random_trees`, `n_estimators`, `learning_rate`, `max_leaves`, `min_child_weight`, `reg_lambda`,
-        `subsample`, `colsample_bynode`.
+        `random_trees`, `linear_share`, `n_estimators`, `learning_rate`, `max_leaves`, `min_child_weight`,
+        `reg_lambda`, `subsample`, `colsample_bynode`, `max_categories`.
     boosters_ : list of xgboost.Booster
-        `n_seeds` for each objective, and the random trees, if any, as the last.
+        `n_seeds` for each objective; then, if there are any, the random trees, and last the logistic
+        regression as a tree for each column.
     booster_weights_ : ndarray of shape (n_boosters,)
         The score is the sum of the boosters' margins times these.
     n_estimators_ : int
@@ -164,10 +176,11 @@ class GradientBoostingRanker(BoostedTreesRanker):
         "colsample_bytree": [_SHARE],
         "colsample_bynode": [_SHARE, None],
         "max_bins": [Interval(Integral, 2, None, closed="left")],
-        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "max_categories": [Interval(Integral, 1, None, closed="left"), None],
         "step": [StrOptions({"newton", "line_search"})],
         "n_seeds": [Interval(Integral, 1, None, closed="left"), None],
         "random_trees": [Interval(Integral, 0, None, closed="left"), None],
+        "linear_share": [Interval(Real, 0, 1, closed="left"), None],
     }
 
     def __init__(
@@ -188,10 +201,11 @@ class GradientBoostingRanker(BoostedTreesRanker):
         colsample_bytree: float = 1.0,
         colsample_bynode: float | None = None,
         max_bins: int = 255,
-        max_categories: int = MAX_CATEGORIES,
+        max_categories: int | None = None,
         step: str = "newton",
         n_seeds: int | None = None,
         random_trees: int | None = None,
+        linear_share: float | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         eval_metric: str | Callable[..., float] | None = None,
@@ -222,6 +236,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self.step = step
         self.n_seeds = n_seeds
         self.random_trees = random_trees
+        self.linear_share = linear_share
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.eval_metric = eval_metric
@@ -282,23 +297,22 @@ class GradientBoostingRanker(BoostedTreesRanker):
         n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
         settings = Settings.of(self, n_rows, n_positives, queries=data.qid is not None)
         starts: list[Any] = []
-        if init_model is None:
-            data = self._encode_categories(data, self.max_categories)
-        else:
+        graded = boosting.settings_objectives(settings)[0].graded
+        if init_model is not None:
             data = self._encode_like(init_model, X, data)
             settings = self._settings_like(init_model, settings)
             starts = init_model.boosters_
-        graded = boosting.settings_objectives(settings)[0].graded
+        elif eval_set is None and self.early_stopping_rounds is None and self._chooses_rounds(data):
+            data, settings = self._choose(data, settings, graded)
+        else:
+            data = self._encode_categories(data, settings.max_categories)
         training, validation = self._validation_split(data, eval_set, graded)
-        if validation is None and init_model is None and self._chooses_rounds(data):
-            metric = self._validation_metric(graded, data.qid is not None)
-            settings = boosting.choose_rounds(self, data, settings, *metric)
         rows = self._in_form(data.X)
         boosting.fit_boosters(
             self, training, settings, starts=starts, validation=validation, callbacks=callbacks,
             checkpoint=checkpoint, whole=data,
             score=lambda boosters: np.stack([predict_margin(b, rows) for b in boosters]),
-            forest=lambda ranker, seed: boosting.random_trees(ranker, data, settings.random_trees, seed),
+            others=boosting.companions(settings, lambda seed: data),
         )  # fmt: skip
         return self
 
@@ -403,6 +417,34 @@ class GradientBoostingRanker(BoostedTreesRanker):
             found = min(found, len(np.unique(data.qid[positive])))
         return self.n_estimators is None and found >= ENOUGH_POSITIVES
 
+    def _choose(
+        self, data: TrainingData, settings: Settings, graded: bool
+    ) -> tuple[TrainingData, Settings]:
+        """Return the rows as the trees get them, and settings with what inner validation likes best.
+
+        It chooses the rounds, and whether columns of many categories become numbers or stay categories.
+        """
+        from toprank.boosting.training import choose_rounds
+
+        columns = self.columns_
+        forms = [settings.max_categories]
+        if self.max_categories is None:
+            sizes = [0 if values is None else len(values) for values in columns.categories]
+            most = max((size for size in sizes if size <= MOST_CATEGORIES), default=0)
+            forms += [most] if most > forms[0] else []
+        metric, by_grade = self._validation_metric(graded, data.qid is not None)
+        sign = 1.0 if metric.greater_is_better else -1.0
+        found: list[tuple[float, TrainingData, Settings, Columns]] = []
+        for most in forms:
+            self.columns_ = columns
+            rows = self._encode_categories(data, most)
+            own = replace(settings, max_categories=most)
+            chosen, value = choose_rounds(self, rows, own, metric, by_grade)
+            handicap = CLEAR_LEAD * abs(value) if found else 0.0  # of what fits chance more easily
+            found.append((sign * value - handicap, rows, chosen, self.columns_))
+        _, rows, chosen, self.columns_ = max(found, key=lambda candidate: candidate[0])
+        return rows, chosen
+
     def _validation_metric(self, graded: bool, by_query: bool) -> tuple[ValidationMetric, bool]:
         """Return the validation metric, and whether it takes grades."""
         from toprank import metrics
@@ -423,7 +465,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
                 f"init_model has {before['n_seeds']} boosters (n_seeds) for each of the objectives "
                 f"{join_names(before['objectives'])}; only a ranker like this one can be continued"
             )
-        kept = {name: before[name] for name in ("n_seeds", "random_trees")}
+        kept = {name: before[name] for name in ("n_seeds", "random_trees", "linear_share")}
         return replace(settings, objectives=kinds, **kept)
 
     def _check_trees(self) -> None:

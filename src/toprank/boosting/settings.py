@@ -15,7 +15,10 @@ FEW_ROWS = 5_000
 MANY_ROWS = 20_000
 MANY_POSITIVES = 1_000
 ENOUGH_POSITIVES = 100  # to choose the rounds by: with fewer, chance would choose
-FOREST_SHARE = 0.25  # of the score, where there is a forest
+FOREST_SHARE = 0.25  # of what is not linear in the score, where there is a forest
+LINEAR_SHARE = 0.25  # of the score below FEW_ROWS
+MOST_LINEAR = 5_000  # columns
+MAX_CATEGORIES = 30  # of a column whose categories trees may split into subsets
 
 # These look at the top of the list and leave little curvature to positives that are not high yet: penalties
 # of the usual size would keep their leaves at zero.
@@ -35,6 +38,8 @@ class Settings:
         Boosters of each objective.
     random_trees : int
         Trees of a random forest that is averaged with the boosters, with a weight of a quarter.
+    linear_share : float
+        Weight of a logistic regression that is averaged with all of these.
     n_estimators : int
         Rounds of each booster.
     learning_rate : float
@@ -43,11 +48,14 @@ class Settings:
         The Hessians of a ranking objective sum to about the number of positives: with few of them a
         weight or a penalty of the usual size would leave no split.
     subsample, colsample_bynode : float
+    max_categories : int
+        A column of more categories is given to the trees as numbers.
     """
 
     objectives: tuple[str, ...]
     n_seeds: int
     random_trees: int
+    linear_share: float
     n_estimators: int
     learning_rate: float
     max_leaves: int
@@ -55,21 +63,23 @@ class Settings:
     reg_lambda: float
     subsample: float
     colsample_bynode: float
+    max_categories: int
 
     @property
     def n_boosters(self) -> int:
-        """How many boosters there are, the random trees counted as one."""
-        return len(self.objectives) * self.n_seeds + (self.random_trees > 0)
+        """How many boosters there are, the random trees counted as one and the linear model as another."""
+        kinds = len(self.objectives) * self.n_seeds
+        return kinds + (self.random_trees > 0) + (self.linear_share > 0)
 
     @classmethod
-    def automatic(cls, n_rows: float, n_positives: float) -> Settings:
-        """Return the settings for a table with so many rows and positives.
+    def automatic(cls, n_rows: float, n_positives: float, n_columns: int) -> Settings:
+        """Return the settings for a table with so many rows, positives and columns.
 
         Chosen by trials on the sets of `experiments.defaults`, which shows how they do against rivals.
 
         Examples
         --------
-        >>> few, many = Settings.automatic(2_000, 20), Settings.automatic(1_000_000, 2_000)
+        >>> few, many = Settings.automatic(2_000, 20, 10), Settings.automatic(1_000_000, 2_000, 10)
         >>> (few.n_seeds, few.random_trees), (many.n_seeds, many.random_trees)
         ((3, 300), (1, 0))
         >>> few.reg_lambda, many.reg_lambda
@@ -81,31 +91,37 @@ class Settings:
             objectives=("lambda_map",) if rare else ("lambda_map", "logistic"),
             n_seeds=3 if few else 1 if many else 2,
             random_trees=0 if not rare else 100 if many else 300,
+            linear_share=LINEAR_SHARE if few and n_columns <= MOST_LINEAR else 0.0,
             n_estimators=300,
             learning_rate=automatic_rate(n_rows),
             max_leaves=int(np.clip(n_rows / 250, 6, 31)),
             min_child_weight=float(np.clip(n_positives / 100, 0.3, 1.0)),
             reg_lambda=float(np.clip(n_positives / 50, 0.3, 5.0)),
             subsample=1.0 if many else 0.7,
-            colsample_bynode=0.2 if few else 0.3,
+            colsample_bynode=0.2 if few else float(np.clip(8 / n_columns, 0.3, 0.7)),
+            max_categories=MAX_CATEGORIES,
         )
 
     @classmethod
     def of(
         cls, ranker: Any, n_rows: float, n_positives: float, *, queries: bool = False
     ) -> Settings:
-        """Return the parameters of a ranker, automatic ones where it has None.
+        """Return the parameters of a ranker that knows its columns, automatic ones where it has None.
 
         Only the automatic objective brings more than one kind of booster, and not where there are
-        queries: losses of single rows and random trees know nothing of them.
+        queries, of which losses of single rows and random trees know nothing, or constraints.
         """
-        found = asdict(cls.automatic(n_rows, n_positives))
+        found = asdict(cls.automatic(n_rows, n_positives, ranker.n_features_in_))
+        alone = {"random_trees": 0, "linear_share": 0.0}
+        constraints = (ranker.monotone_constraints, ranker.interaction_constraints)
         if ranker.objective != AUTO:
-            found |= {"objectives": (ranker.objective,), "random_trees": 0}
+            found |= {"objectives": (ranker.objective,), **alone}
             if getattr(ranker.objective, "name", ranker.objective) in TOP_ONLY:
                 found |= FREE_LEAVES
         elif queries:
-            found |= {"objectives": found["objectives"][:1], "random_trees": 0}
+            found |= {"objectives": found["objectives"][:1], **alone}
+        elif any(given is not None for given in constraints):
+            found |= alone
         given = {f.name: getattr(ranker, f.name, None) for f in fields(cls)}
         return cls(**found | {name: value for name, value in given.items() if value is not None})
 

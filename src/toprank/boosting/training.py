@@ -20,6 +20,7 @@ from toprank import objectives
 from toprank.base import TrainingData, threshold_for_weight
 from toprank.boosting.checkpoint import Checkpoint, fingerprint
 from toprank.boosting.engine import HeldOut, Rows, Validation, boost
+from toprank.boosting.foreign_trees import linear_trees
 from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Callback, Settings
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.exchange import ALONE, Exchange
@@ -30,6 +31,7 @@ from toprank.stopping import ValidationMetric
 __all__ = [
     "booster_weights",
     "checkpoints",
+    "companions",
     "fit_boosters",
     "settings_objectives",
     "warn_if_constant",
@@ -41,7 +43,9 @@ MOST_ROUNDS = 900  # of the seeds of one objective together
 # XGBoost's threads have little to share out in a table of fewer cells, and much to wait for
 FEW_CELLS = 1_000_000
 
-# Given a ranker that says how many threads there are, and callbacks: a booster and its validation values.
+# Given a ranker that says how many threads there are, and a seed: a booster that is averaged with the others.
+Companion = Callable[[Any, int], Any]
+# Given such a ranker, and callbacks: a booster and its validation values.
 Boost = Callable[[Any, Sequence[Callback]], tuple[Any, list[float]]]
 
 
@@ -71,13 +75,13 @@ def checkpoints(
 
 def choose_rounds(
     ranker: Any, data: TrainingData, settings: Settings, metric: ValidationMetric, graded: bool
-) -> Settings:
+) -> tuple[Settings, float]:
     """Return the settings with the rounds, and a learning rate that suits them, that inner validation likes.
 
     How long to boost depends on how noisy the labels are, which no count of rows or positives tells: the
     first objective is boosted quickly on part of the rows and measured on the others after each round (three
     folds; of many rows one quarter). The best round of the mean curve is gone to in twice as many steps of
-    half the size, unless it is late. The more rounds, the fewer seeds.
+    half the size, unless it is late. The more rounds, the fewer seeds. Also return the metric at that round.
     """
     seed = int(check_random_state(ranker.random_state).randint(2**31 - 1))
     many = len(data.y) >= MANY_ROWS
@@ -97,11 +101,12 @@ def choose_rounds(
 
     tasks = [partial(search, k) for k in range(len(splits))]
     curves = [curve for _, curve in run_boosters(ranker, tasks, data)]
-    rounds = best_round(mean_curve(curves), metric.greater_is_better)
+    rounds, value = best_round(mean_curve(curves), metric.greater_is_better)
     if ranker.learning_rate is None and rounds <= SEARCH_ROUNDS // 2:
         rounds, rate = 2 * rounds, rate / 2
     n_seeds = ranker.n_seeds or int(np.clip(MOST_ROUNDS // rounds, 1, settings.n_seeds))
-    return replace(settings, n_estimators=rounds, learning_rate=rate, n_seeds=n_seeds)
+    chosen = replace(settings, n_estimators=rounds, learning_rate=rate, n_seeds=n_seeds)
+    return chosen, value
 
 
 def run_boosters(
@@ -145,12 +150,13 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
     return np.mean([[*c, *[c[-1]] * (longest - len(c))] for c in curves], axis=0)
 
 
-def best_round(curve: np.ndarray, greater_is_better: bool = True) -> int:
-    """Return the round, from 1, at which a curve smoothed over a tenth of its length is best."""
+def best_round(curve: np.ndarray, greater_is_better: bool = True) -> tuple[int, float]:
+    """Return the round, from 1, at which a curve smoothed over a tenth of its length is best, and its value."""
     width = 2 * (len(curve) // 20) + 1
     padded = np.pad(curve, width // 2, mode="edge")
     smooth = np.convolve(padded, np.full(width, 1 / width), mode="valid")
-    return int(np.argmax(smooth if greater_is_better else -smooth)) + 1
+    best = int(np.argmax(smooth if greater_is_better else -smooth))
+    return best + 1, float(smooth[best])
 
 
 def booster_weights(
@@ -168,9 +174,13 @@ def booster_weights(
     n_kinds, n_seeds = len(settings.objectives), settings.n_seeds
     shares = np.full(n_kinds, 1.0 / n_kinds)
     sizes = np.full(n_kinds, n_seeds)
-    if settings.random_trees:
-        shares = np.append((1 - FOREST_SHARE) * shares, FOREST_SHARE)
-        sizes = np.append(sizes, 1)
+    for present, share in (
+        (settings.random_trees > 0, FOREST_SHARE),
+        (settings.linear_share > 0, settings.linear_share),
+    ):
+        if present:
+            shares = np.append((1 - share) * shares, share)
+            sizes = np.append(sizes, 1)
     if len(shares) == 1:
         return np.full(n_seeds, 1.0 / n_seeds)
     means = [part.mean(axis=0) for part in np.split(margins, np.cumsum(sizes)[:-1])]
@@ -188,7 +198,7 @@ def fit_boosters(
     settings: Settings,
     *,
     score: Callable[[Sequence[Any]], np.ndarray],
-    forest: Callable[[Any, int], Any],
+    others: Sequence[Companion] = (),
     starts: Sequence[Any] = (),
     validation: Validation | HeldOut | None = None,
     callbacks: Sequence[Callback] = (),
@@ -204,11 +214,10 @@ def fit_boosters(
         at once.
     score : callable
         Returns the margins of the rows of `whole`, one row of the answer for each booster.
-    forest : callable
-        Returns a random forest for a ranker, which says how many threads, and a seed, where the settings ask
-        for one.
+    others : sequence of callables
+        The `companions` that the settings ask for.
     starts : sequence of xgboost.Booster
-        Boosters to go on from, the forest last.
+        Boosters to go on from, the companions last.
     whole : TrainingData, optional
         The rows that decide on weights and threshold, if they are others: with those that were held out.
     """
@@ -226,12 +235,11 @@ def fit_boosters(
             label=f"boosting {kinds[k].name}, {k + 1} of {len(kinds)}",
         )  # fmt: skip
 
-    def random_forest(ranker: Any, _: Sequence[Callback]) -> tuple[Any, list[float]]:
-        return starts[-1] or forest(ranker, int(seeds[-1])), []
+    def companion(k: int, ranker: Any, _: Sequence[Callback]) -> tuple[Any, list[float]]:
+        return starts[k] or others[k - len(kinds)](ranker, int(seeds[k])), []
 
     tasks: list[Boost] = [partial(task, k) for k in range(len(kinds))]
-    if settings.random_trees:
-        tasks.append(random_forest)
+    tasks += [partial(companion, len(kinds) + k) for k in range(len(others))]
     if callbacks or checkpoint is not None:  # which expect one booster after the other
         results = [task(ranker, ()) for task in tasks]
     else:
@@ -284,9 +292,25 @@ def _threshold(scores: np.ndarray, data: TrainingData, exchange: Exchange) -> fl
     return threshold_for_weight(total, whole[0], whole[1])
 
 
-# -- a random forest as one booster -------------------------------------------------------------------
+# -- what is averaged with the boosters ---------------------------------------------------------------
 
 ROWS_PER_LEAF = 2
+MOST_LEVELS = 20  # of a random tree: in much deeper ones SHAP values lose all their digits
+
+
+def companions(settings: Settings, rows: Callable[[int], TrainingData]) -> list[Companion]:
+    """Return what makes the random forest and the linear model that the settings ask for, in this order.
+
+    `rows` gives the rows that they learn from, or a sample of them, by a seed.
+    """
+    makers: list[Companion] = []
+    if settings.random_trees:
+        makers.append(
+            lambda ranker, seed: random_trees(ranker, rows(seed), settings.random_trees, seed)
+        )
+    if settings.linear_share:
+        makers.append(lambda ranker, seed: linear_trees(ranker, rows(seed)))
+    return makers
 
 
 def random_trees(ranker: Any, data: TrainingData, n_trees: int, seed: int) -> Any:
@@ -314,7 +338,7 @@ def random_trees(ranker: Any, data: TrainingData, n_trees: int, seed: int) -> An
         "seed": seed,
         "eta": 1 / n_trees,
         "tree_method": "hist",
-        "max_depth": 0,
+        "max_depth": MOST_LEVELS,
         "min_child_weight": ROWS_PER_LEAF * variance,
         "lambda": 1e-3 * variance,
         "colsample_bynode": min(max(np.sqrt(n_columns), 1.01) / n_columns, 1.0),

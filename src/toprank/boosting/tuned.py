@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from toprank.base import TrainingData
-from toprank.boosting.base import MAX_CATEGORIES, BoostedTreesRanker
+from toprank.boosting.base import BoostedTreesRanker
 from toprank.boosting.engine import StratifiedDraw
+from toprank.boosting.settings import MAX_CATEGORIES
 from toprank.boosting.training import FEW_CELLS, best_round, mean_curve
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.docstrings import fill_docstring
@@ -342,7 +343,7 @@ def _choose_round(curves: list[list[float]], learning_rate: float) -> int:
     """Return the best round of the mean curve, but not one of the very first."""
     curve = mean_curve(curves)
     least = min(int(np.ceil(LEAST_LENGTH / learning_rate)), len(curve))
-    return least - 1 + best_round(curve[least - 1 :])
+    return least - 1 + best_round(curve[least - 1 :])[0]
 
 
 def _better_than_usual(best: int, values: dict[int, np.ndarray]) -> int:
