@@ -4,8 +4,8 @@ Every cell fits one method on one split of one set, with one thread. The page al
 best candidate on one half of the sets and its place on the other, and the other way round; the halves go by the
 names of the sets.
 
-    python -m experiments.defaults [--methods NAME ...] [--splits N] [--most-rows N] [--part 0/2]
-                                   [--scores FOLDER]
+    python -m experiments.defaults [--methods NAME ...] [--splits N] [--most-rows N] [--sets NAME ...]
+                                   [--part 0/2] [--scores FOLDER]
     python -m experiments.defaults --report
 """
 
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--splits", type=int, default=5, help="at most so many of each set")
     parser.add_argument("--most-rows", type=int, default=10**9, help="leave out larger sets")
+    parser.add_argument("--sets", nargs="*", help="only these; by default all, the smallest first")
     parser.add_argument("--part", default="0/1", help="k/n: every n-th set, from the k-th on")
     parser.add_argument("--scores", type=Path, help="a folder to keep the scores of test rows in")
     parser.add_argument("--report", action="store_true", help="write the page from what is there")
@@ -64,6 +65,7 @@ def main() -> None:
         return
     sets = all_sets()
     first, step = map(int, options.part.split("/"))
+    sets = sets if options.sets is None else sets.loc[options.sets]
     sets = sets[sets["rows"] <= options.most_rows].iloc[first::step]
     cells = [
         {"data": name, "split": split, "method": method}

@@ -24,6 +24,8 @@ CANDIDATES: dict[str, Maker] = {
     DEFAULT: _ranker(),
     "300 rounds, rate by rows": _ranker(n_estimators=300),
     "no forest": _ranker(random_trees=0),
+    "no linear model": _ranker(linear_share=0.0),
+    "linear model, twice the weight": _ranker(linear_share=0.5),
     "lambda_map alone": _ranker("lambda_map"),
     "ap_sigmoid alone": _ranker("ap_sigmoid"),
     "ap_softmax alone": _ranker("ap_softmax"),
@@ -33,7 +35,13 @@ CANDIDATES: dict[str, Maker] = {
     "more leaves": _ranker(max_leaves=31),
     "least child weight 1, penalty 1": _ranker(min_child_weight=1.0, reg_lambda=1.0),
     "least child weight 0.1, penalty 0.1": _ranker(min_child_weight=0.1, reg_lambda=0.1),
+    "three tenths of the columns": _ranker(colsample_bynode=0.3),
     "half the columns": _ranker(colsample_bynode=0.5),
+}
+# Columns of many categories: what inner validation chooses between in each fit of the default.
+CATEGORIES: dict[str, Maker] = {
+    DEFAULT: _ranker(),
+    "rates or counts": _ranker(max_categories=30),
     "any subset of categories": _ranker(max_categories=10**9),
 }
 RIVALS: dict[str, Maker] = {
@@ -43,4 +51,4 @@ RIVALS: dict[str, Maker] = {
     },
     YARDSTICK: lambda seed: TunedLogisticBooster(n_jobs=1, random_state=seed),
 }
-METHODS = {**CANDIDATES, **RIVALS}
+METHODS = {**CANDIDATES, **CATEGORIES, **RIVALS}

@@ -51,6 +51,8 @@ def test_of_few_columns_a_greater_share_is_drawn_where_rows_are_many():
     ]
     assert shares == [[0.2] * 4, [0.7, 0.7, 0.5, 0.3]]
     assert Settings.automatic(1_000, 100, 5_001).linear_share == 0
+    assert Settings.automatic(10_000, 200, 5, validated=True).linear_share == LINEAR_SHARE
+    assert Settings.automatic(20_000, 200, 5, validated=True).linear_share == 0
 
 
 def test_every_choice_can_be_overridden_and_read():
@@ -134,6 +136,17 @@ def test_rounds_are_not_chosen_where_they_are_given_or_positives_are_few():
     many = np.arange(1000) % 500
     chosen = GradientBoostingRanker(**settings).fit(X, y, qid=many)
     assert chosen.n_estimators_ != 300
+
+
+def test_inner_validation_keeps_a_linear_model_that_does_well_and_drops_one_that_does_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_200, 5))
+    straight, bent = X[:, 0] + X[:, 1], np.abs(X[:, 0]) + np.abs(X[:, 1])
+    for signal, share in ((straight, LINEAR_SHARE), (bent, 0.0)):
+        y = signal + rng.normal(size=1_200) > np.quantile(signal, 0.85)
+        assert quick(n_estimators=None, n_seeds=1).fit(X, y).chosen_["linear_share"] == share
+        given = quick(n_estimators=None, n_seeds=1, linear_share=0.1).fit(X, y)
+        assert given.chosen_["linear_share"] == 0.1
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         What the trees minimise: a name of `toprank.objectives` or an instance of one, such as
         ``objectives.get("pauc", fpr=(0, 0.05))``. "auto" is ``lambda_map``
         averaged with models that fail on other data: below 1,000 positives a random forest, from there on
-        boosters of ``logistic``; below 5,000 rows a logistic regression too. With queries it is
-        ``lambda_map`` alone.
+        boosters of ``logistic``; and a logistic regression where rows are few or it does well. With queries
+        it is ``lambda_map`` alone.
     n_estimators : int, optional
         Rounds, one tree each. By default they are chosen by inner validation where there are at least
         100 positives (as many queries with positives, if there are queries), otherwise 300.
@@ -103,7 +103,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         fewer than 1,000 positives and no constraints, otherwise none.
     linear_share : float, optional
         Weight of a logistic regression that is averaged with all of these. By default 0.25 below 5,000 rows
-        (and up to 5,000 columns) where the objective is "auto" and nothing is constrained, otherwise 0.
+        where the objective is "auto" and nothing is constrained, otherwise 0. Where the rounds are chosen by
+        inner validation, it is there below 20,000 rows if it lifts the metric above chance by at least nine
+        tenths of what the trees do.
     early_stopping_rounds : int, optional
         Stop when the validation metric has not improved for so many rounds, and keep the best round.
         Validation rows come from `eval_set`, or are split off by `validation_fraction`.
@@ -295,14 +297,18 @@ class GradientBoostingRanker(BoostedTreesRanker):
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
         n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
-        settings = Settings.of(self, n_rows, n_positives, queries=data.qid is not None)
+        choosing = eval_set is init_model is self.early_stopping_rounds is None
+        choosing = choosing and self._chooses_rounds(data)
+        settings = Settings.of(
+            self, n_rows, n_positives, queries=data.qid is not None, validated=choosing
+        )
         starts: list[Any] = []
         graded = boosting.settings_objectives(settings)[0].graded
         if init_model is not None:
             data = self._encode_like(init_model, X, data)
             settings = self._settings_like(init_model, settings)
             starts = init_model.boosters_
-        elif eval_set is None and self.early_stopping_rounds is None and self._chooses_rounds(data):
+        elif choosing:
             data, settings = self._choose(data, settings, graded)
         else:
             data = self._encode_categories(data, settings.max_categories)
@@ -422,7 +428,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
     ) -> tuple[TrainingData, Settings]:
         """Return the rows as the trees get them, and settings with what inner validation likes best.
 
-        It chooses the rounds, and whether columns of many categories become numbers or stay categories.
+        It chooses the rounds, whether there is a linear model, and whether columns of many categories become
+        numbers or stay categories.
         """
         from toprank.boosting.training import choose_rounds
 

@@ -16,7 +16,7 @@ MANY_ROWS = 20_000
 MANY_POSITIVES = 1_000
 ENOUGH_POSITIVES = 100  # to choose the rounds by: with fewer, chance would choose
 FOREST_SHARE = 0.25  # of what is not linear in the score, where there is a forest
-LINEAR_SHARE = 0.25  # of the score below FEW_ROWS
+LINEAR_SHARE = 0.25  # of the score, where there is a linear model
 MOST_LINEAR = 5_000  # columns
 MAX_CATEGORIES = 30  # of a column whose categories trees may split into subsets
 
@@ -72,8 +72,12 @@ class Settings:
         return kinds + (self.random_trees > 0) + (self.linear_share > 0)
 
     @classmethod
-    def automatic(cls, n_rows: float, n_positives: float, n_columns: int) -> Settings:
+    def automatic(
+        cls, n_rows: float, n_positives: float, n_columns: int, *, validated: bool = False
+    ) -> Settings:
         """Return the settings for a table with so many rows, positives and columns.
+
+        `validated` says that inner validation will have its say: what it may throw out again is begun with.
 
         Chosen by trials on the sets of `experiments.defaults`, which shows how they do against rivals.
 
@@ -87,11 +91,12 @@ class Settings:
         """
         few, many = n_rows < FEW_ROWS, n_rows >= MANY_ROWS
         rare = n_positives < MANY_POSITIVES
+        linear = few or (validated and not many)
         return cls(
             objectives=("lambda_map",) if rare else ("lambda_map", "logistic"),
             n_seeds=3 if few else 1 if many else 2,
             random_trees=0 if not rare else 100 if many else 300,
-            linear_share=LINEAR_SHARE if few and n_columns <= MOST_LINEAR else 0.0,
+            linear_share=LINEAR_SHARE if linear and n_columns <= MOST_LINEAR else 0.0,
             n_estimators=300,
             learning_rate=automatic_rate(n_rows),
             max_leaves=int(np.clip(n_rows / 250, 6, 31)),
@@ -104,14 +109,21 @@ class Settings:
 
     @classmethod
     def of(
-        cls, ranker: Any, n_rows: float, n_positives: float, *, queries: bool = False
+        cls,
+        ranker: Any,
+        n_rows: float,
+        n_positives: float,
+        *,
+        queries: bool = False,
+        validated: bool = False,
     ) -> Settings:
         """Return the parameters of a ranker that knows its columns, automatic ones where it has None.
 
         Only the automatic objective brings more than one kind of booster, and not where there are
         queries, of which losses of single rows and random trees know nothing, or constraints.
         """
-        found = asdict(cls.automatic(n_rows, n_positives, ranker.n_features_in_))
+        n_columns = ranker.n_features_in_
+        found = asdict(cls.automatic(n_rows, n_positives, n_columns, validated=validated))
         alone = {"random_trees": 0, "linear_share": 0.0}
         constraints = (ranker.monotone_constraints, ranker.interaction_constraints)
         if ranker.objective != AUTO:

@@ -22,7 +22,7 @@ from toprank.boosting.checkpoint import Checkpoint, fingerprint
 from toprank.boosting.engine import HeldOut, Rows, Validation, boost
 from toprank.boosting.foreign_trees import linear_trees
 from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Callback, Settings
-from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
+from toprank.boosting.xgboost_helpers import predict_margin, quantile_matrix, require_xgboost
 from toprank.exchange import ALONE, Exchange
 from toprank.folds import make_splits
 from toprank.parallel import thread_count
@@ -40,6 +40,9 @@ __all__ = [
 SEARCH_RATE, SEARCH_ROUNDS, SEARCH_PATIENCE = 0.2, 500, 60
 SLOW_ROWS = 2_000  # below, half that rate
 MOST_ROUNDS = 900  # of the seeds of one objective together
+LINEAR_LIFT = (
+    0.9  # of the trees' lift above chance that a linear model must reach to be averaged with them
+)
 # XGBoost's threads have little to share out in a table of fewer cells, and much to wait for
 FEW_CELLS = 1_000_000
 
@@ -106,7 +109,21 @@ def choose_rounds(
         rounds, rate = 2 * rounds, rate / 2
     n_seeds = ranker.n_seeds or int(np.clip(MOST_ROUNDS // rounds, 1, settings.n_seeds))
     chosen = replace(settings, n_estimators=rounds, learning_rate=rate, n_seeds=n_seeds)
+    if settings.linear_share and ranker.linear_share is None:
+        parts = [(data.rows(split.train), data.rows(split.test)) for split in splits]
+        linear, chance = np.mean([linear_value(ranker, *part, metric) for part in parts], axis=0)
+        lift = (linear - chance) / (value - chance) if value != chance else 1.0
+        chosen = replace(chosen, linear_share=settings.linear_share * (lift >= LINEAR_LIFT))
     return chosen, value
+
+
+def linear_value(
+    ranker: Any, train: TrainingData, test: TrainingData, metric: ValidationMetric
+) -> tuple[float, float]:
+    """Return a metric of held-out rows by the linear model, and by chance."""
+    margin = predict_margin(linear_trees(ranker, train), test.X)
+    known = (test.sample_weight, test.qid)
+    return metric(test.y, margin, *known), metric(test.y, np.zeros(len(test.y)), *known)
 
 
 def run_boosters(
