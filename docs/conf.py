@@ -43,11 +43,13 @@ suppress_warnings = ["config.cache", "myst.header", "autosummary"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"toprank {__version__}"
-html_static_path = ["pictures"]
+html_static_path = ["pictures", "static"]
+html_css_files = ["custom.css"]
+html_sidebars = {page: [] for page in ("index", "tutorial", "results", "results/*", "changelog")}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
