@@ -160,9 +160,8 @@ def tables(results: Results) -> list[str]:
         cells = results.select(data=data)
         if not cells:
             continue
-        y = load(data)[1]
-        levels = [f"AUC {sign} {level:.0f}" for sign in (">=", "=") for level in np.unique(y)]
-        levels = [name for name in levels if any(name in cell for cell in cells)]
+        names = {name for cell in cells for name in cell if name.startswith(("AUC >= ", "AUC = "))}
+        levels = sorted(names, key=lambda name: (name.startswith("AUC = "), name))
         rows, classes = [], []
         for method in METHODS:
             if not results.select(data=data, method=method):
@@ -175,11 +174,19 @@ def tables(results: Results) -> list[str]:
             classes.append([method, *(mean(results, name, data, method) for name in levels)])
         header = ["method", *FIGURES.values(), "seconds", "95% interval, AUC per query"]
         text += [f"## {data}\n", markdown_table(header, rows)]
-        shares = ", ".join(f"{level:.0f}: {np.mean(y == level):.1%}" for level in np.unique(y))
-        text += [f"AUC of each grade and above against the grades below (>=), and of each grade against all others "
-                 f"(=); mean over queries. Shares of the grades: {shares}.\n",
-                 markdown_table(["method", *levels], classes)]  # fmt: skip
+        text += ["AUC of each grade and above against the grades below (>=), and of each grade against all others (=); "
+                 f"mean over queries.{shares(data)}\n", markdown_table(["method", *levels], classes)]  # fmt: skip
     return text
+
+
+def shares(data: str) -> str:
+    """How many rows have each grade, as a sentence; nothing where the set is not at hand."""
+    try:
+        y = load(data)[1]
+    except FileNotFoundError:
+        return ""
+    parts = [f"{level:.0f}: {np.mean(y == level):.1%}" for level in np.unique(y)]
+    return f" Shares of the grades: {', '.join(parts)}."
 
 
 def mean(results: Results, name: str, data: str, method: str) -> float:
