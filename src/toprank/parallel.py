@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from joblib.parallel import get_active_backend
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 __all__ = [
     "MAX_THREADS", "ThreadPool", "hold_openmp_after_fork", "is_forked", "limit_threads", "run_halves",
-    "run_tasks", "thread_count",
+    "run_tasks", "single_threaded_blas", "thread_count",
 ]  # fmt: skip
 
 MAX_THREADS = 1024
@@ -157,3 +157,26 @@ class ThreadPool:
     def __exit__(self, *exception: object) -> None:
         if self._pool is not None:  # on Ctrl-C what has not begun is left
             self._pool.shutdown(cancel_futures=exception[0] is not None)
+
+
+class _SingleThreadedBlas:
+    """Hold BLAS at one thread while a fit runs in any thread of Python, and restore it after the last."""
+
+    lock, n_fits = threading.Lock(), 0
+    limiter: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.n_fits == 0:
+                self.limiter = _blas().limit(limits=1, user_api="blas")
+            self.n_fits += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self.lock:
+            self.n_fits -= 1
+            if self.n_fits == 0:
+                self.limiter.restore_original_limits()
+
+
+single_threaded_blas = _SingleThreadedBlas()
+_blas = cache(ThreadpoolController)

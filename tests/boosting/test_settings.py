@@ -131,6 +131,8 @@ def test_rounds_are_not_chosen_where_they_are_given_or_positives_are_few():
     settings = {"random_trees": 0, "n_seeds": 1, "n_jobs": 1, "random_state": 0}
     assert GradientBoostingRanker(**settings).fit(X, few).n_estimators_ == 300
     assert GradientBoostingRanker(n_estimators=7, **settings).fit(X, y).n_estimators_ == 7
+    swapped = quick(n_estimators=None, n_seeds=1).fit(X, (np.arange(1000) > 0).astype(int))
+    assert swapped.n_estimators_ == 300  # one negative is no more to choose by
     queries = np.arange(1000) % 20  # too few to make folds of
     assert GradientBoostingRanker(**settings).fit(X, y, qid=queries).n_estimators_ == 300
     many = np.arange(1000) % 500

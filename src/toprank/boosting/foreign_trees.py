@@ -17,12 +17,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler
-from threadpoolctl import threadpool_limits
 
 from toprank.base import TrainingData
 from toprank.boosting.xgboost_helpers import column_types, require_xgboost
 from toprank.encoding import NumericEncoding
-from toprank.parallel import thread_count
+from toprank.parallel import single_threaded_blas, thread_count
 
 __all__ = ["LEAF", "Node", "linear_trees", "make_booster"]
 
@@ -187,7 +186,7 @@ def _additions(
 
 def _logistic(X: Any, data: TrainingData) -> np.ndarray:
     """Return the coefficients of an L2-penalised logistic regression."""
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+    with warnings.catch_warnings(), single_threaded_blas:
         warnings.simplefilter("ignore", ConvergenceWarning)  # close to the optimum is good enough
         model = LogisticRegression(max_iter=200, tol=1e-8)
         return model.fit(X, data.y > 0, sample_weight=data.sample_weight).coef_[0]

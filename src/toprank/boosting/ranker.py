@@ -51,7 +51,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         it is ``lambda_map`` alone.
     n_estimators : int, optional
         Rounds, one tree each. By default they are chosen by inner validation where there are at least
-        100 positives (as many queries with positives, if there are queries), otherwise 300.
+        100 positives and negatives (as many queries with positives, if there are queries), otherwise 300.
     learning_rate : float, optional
         Shrinkage of each tree. By default it suits the rounds that are chosen: between 0.05 and 0.2.
         Where none are, it depends on the number of rows: 0.05 up to 500, growing to 0.3 at 20,000.
@@ -416,9 +416,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
         return objectives.get(self.objective).graded
 
     def _chooses_rounds(self, data: TrainingData) -> bool:
-        """Return whether nobody says how many rounds to do, and there are positives enough to choose by."""
+        """Return whether nobody says how many rounds to do, and there is enough of each class to choose by."""
         positive = (data.y > 0) & (data.weights > 0)
         found = int(np.count_nonzero(positive))
+        found = min(found, int(np.count_nonzero(data.weights)) - found)
         if data.qid is not None:  # folds are made of whole queries
             found = min(found, len(np.unique(data.qid[positive])))
         return self.n_estimators is None and found >= ENOUGH_POSITIVES

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +17,8 @@ from numba import njit
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils import gen_batches
-from threadpoolctl import ThreadpoolController
 
-from toprank.parallel import ThreadPool
+from toprank.parallel import ThreadPool, single_threaded_blas
 
 _BLOCK = 1 << 20  # numbers handled at a time
 _PANEL = 64  # columns of a product that are one thread's piece of work
@@ -376,31 +373,8 @@ def newton_direction(
 # -- threads -----------------------------------------------------------------------------------------
 
 
-class _SingleThreadedBlas:
-    """Hold BLAS at one thread while a fit runs in any thread of Python, and restore it after the last."""
-
-    lock, n_fits = Lock(), 0
-    limiter: Any = None
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self.n_fits == 0:
-                self.limiter = _blas().limit(limits=1, user_api="blas")
-            self.n_fits += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self.lock:
-            self.n_fits -= 1
-            if self.n_fits == 0:
-                self.limiter.restore_original_limits()
-
-
-_single_threaded_blas = _SingleThreadedBlas()
-_blas = cache(ThreadpoolController)
-
-
 @contextmanager
 def fit_threads(n_jobs: int | None) -> Iterator[ThreadPool]:
     """Give a pool of threads to work with, and hold BLAS at one thread for as long."""
-    with _single_threaded_blas, ThreadPool(n_jobs) as pool:
+    with single_threaded_blas, ThreadPool(n_jobs) as pool:
         yield pool
