@@ -44,6 +44,14 @@ METHODS = {
     "SGBAP": SGBAP,
     "SGBAPsig": SGBAPsig,
     UNTUNED: SGBAP,
+    "GradientBoostingRanker, 100 rounds": GradientBoostingRanker,
+    "GradientBoostingRanker()": GradientBoostingRanker,
+}
+# Rate and rounds of what is not tuned; of the last one its own choice.
+FIXED = {
+    UNTUNED: (RATES[-1], ROUNDS[-1]),
+    "GradientBoostingRanker, 100 rounds": (RATES[-1], ROUNDS[-1]),
+    "GradientBoostingRanker()": (None, None),
 }
 
 
@@ -69,14 +77,14 @@ def load(data: str, n_rows: int | None):
     return X[early], y[early], X[~early], y[~early]
 
 
-def make(method: str, rate: float, rounds: int):
+def make(method: str, rate: float | None, rounds: int | None):
     return METHODS[method](n_estimators=rounds, learning_rate=rate, n_jobs=1, random_state=0)
 
 
-def choose(method: str, X, y) -> tuple[float, int]:
+def choose(method: str, X, y) -> tuple[float | None, int | None]:
     """Rate and rounds with the highest average precision on the last quarter of the rows."""
-    if method == UNTUNED:
-        return RATES[-1], ROUNDS[-1]
+    if method in FIXED:
+        return FIXED[method]
     cut = 3 * len(y) // 4
     found = {}
     for rate in RATES[:1] if method == "RankBoost" else RATES:
@@ -97,7 +105,9 @@ def compute(data: str, method: str, rows: int | None = None) -> dict:
     scores = model.decision_function(X_test)
     figures = {name: float(getattr(metrics, name)(y_test, scores)) for name in FIGURES}
     figures["training_ap"] = metrics.average_precision(y, model.decision_function(X))
-    chosen = {"rounds": rounds} if method == "RankBoost" else {"rate": rate, "rounds": rounds}
+    own = getattr(model, "chosen_", {})
+    chosen = {"rate": own["learning_rate"]} if own else {}
+    chosen["rounds"] = own.get("n_estimators", rounds)
     return {**figures, "chosen": chosen, "train_seconds": seconds, "train_rows": len(y),
             "positives": int(y.sum())}  # fmt: skip
 

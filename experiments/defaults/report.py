@@ -6,9 +6,17 @@ import numpy as np
 import pandas as pd
 
 from experiments.common import ROOT, Results, markdown_table
-from experiments.defaults.methods import CANDIDATES, CATEGORIES, DEFAULT, RIVALS, TWIN
+from experiments.defaults.methods import (
+    CANDIDATES,
+    CATEGORIES,
+    DEFAULT,
+    RIVALS,
+    TWIN,
+    YARDSTICK,
+)
 from experiments.defaults.sets import BUCKETS, all_sets, bucket_of
 
+PEERS = [m for m in RIVALS if m != YARDSTICK]
 METRICS = {"average_precision": "AP", "precision_at_k": "P@k", "pos_at_top": "Pos@Top"}
 BUCKET_NAMES = [*(bucket_of(most) for most in BUCKETS), "more"]
 OBJECTIVES = tuple(m for m in CANDIDATES if m.endswith("alone") or m in (DEFAULT, TWIN))
@@ -37,6 +45,7 @@ def write_report(results: Results) -> str:
     text += f"So far {complete_splits(cells, rivals)} of {sets['splits'].sum()} splits have all of these.\n\n"
     text += by_bucket(table, sets)
     text += "\n## Losses first: every set\n\n" + every_set(table, sets)
+    text += "\n## On either half of the sets\n\n" + halves(table, sets)
     text += "\n## The choice on one half, judged on the other\n\n" + by_half(cells, sets, CHOICES)
     text += "\n" + by_half(cells, sets, OBJECTIVES)
     text += "\n## Columns of more than 30 categories\n\n" + categories(cells)
@@ -91,6 +100,18 @@ def every_set(table: pd.DataFrame, sets: pd.DataFrame) -> str:
     return markdown_table(header, rows)
 
 
+def halves(table: pd.DataFrame, sets: pd.DataFrame) -> str:
+    """Return mean AP and mean rank of the default and its rivals on either half."""
+    half = sets.loc[table.index, "half"]
+    parts = [table[half == h] for h in (0, 1)]
+    figures = [
+        f for part in parts for f in (part.mean(), part.rank(axis=1, ascending=False).mean())
+    ]
+    rows = [[name, *(float(f[name]) for f in figures)] for name in table.columns]
+    header = ["method", "first half", "mean rank", "second half", "mean rank"]
+    return markdown_table(header, sorted(rows, key=lambda row: -row[1]))
+
+
 def by_half(cells: pd.DataFrame, sets: pd.DataFrame, methods: tuple[str, ...]) -> str:
     """Return some candidates on either half; the best of one half is judged on the other."""
     table = per_set(cells, [m for m in methods if m in set(cells["method"])])
@@ -103,9 +124,12 @@ def by_half(cells: pd.DataFrame, sets: pd.DataFrame, methods: tuple[str, ...]) -
         best = means[chosen_on].idxmax()
         judged = means[1 - chosen_on]
         place = int(judged.rank(ascending=False)[best])
+        others = per_set(cells, [best, *PEERS]).reindex(table.index[half == 1 - chosen_on]).mean()
+        rival = others[PEERS].idxmax()
         text += (
             f"\nBest on the {'first' if chosen_on == 0 else 'second'} half: {best}; on the other half "
-            f"{judged[best]:.4f}, place {place} of {len(judged)}.\n"
+            f"{judged[best]:.4f}, place {place} of {len(judged)}. There, on the splits that both have, it stands at "
+            f"{others[best]:.4f}, the best of the other libraries, {rival}, at {others[rival]:.4f}.\n"
         )
     return text
 
