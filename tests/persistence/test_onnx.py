@@ -151,6 +151,8 @@ WITH_CATEGORIES = {
     "trees": BOOSTED["seeds"],
     "sets of categories": lambda: toprank.GradientBoostingRanker(
         "logistic", n_estimators=30, max_categories=100, random_state=0, n_jobs=1, n_seeds=1),
+    "a forest and a linear model": lambda: toprank.GradientBoostingRanker(
+        n_estimators=10, random_trees=10, linear_share=0.5, random_state=0, n_jobs=1, n_seeds=1),
     "stumps": BOOSTED["stumps"],
     "clauses": BOOSTED["clauses"],
 }  # fmt: skip
