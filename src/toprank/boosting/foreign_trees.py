@@ -129,7 +129,7 @@ def _strict_cuts(cuts: np.ndarray) -> np.ndarray:
 
 STEPS = 64  # of the stairs that stand for a line
 CLIP = 10.0  # standard deviations beyond which a line is flat
-MAX_CATEGORIES = 50  # of a column that have a coefficient, the most frequent ones
+MOST_COEFFICIENTS = 50  # of the categories of a column, the most frequent ones
 EVERYTHING = FLOAT32_MAX  # no number is above this cut: it parts missing cells from the others
 
 
@@ -174,7 +174,7 @@ def _additions(
             yield j, cells, coefficients[j] * cells, matrix.indices[stored]
         return
     encoding = NumericEncoding.of(
-        data.X, is_category, data.weights, max_categories=MAX_CATEGORIES, clip=CLIP
+        data.X, is_category, data.weights, max_categories=MOST_COEFFICIENTS, clip=CLIP
     )
     encoded = encoding.transform(data.X)
     added = np.zeros(data.X.shape)

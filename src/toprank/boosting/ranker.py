@@ -297,8 +297,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
         n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
-        choosing = eval_set is init_model is self.early_stopping_rounds is None
-        choosing = choosing and self._chooses_rounds(data)
+        given = (eval_set, init_model, self.early_stopping_rounds)
+        choosing = all(one is None for one in given) and self._chooses_rounds(data)
         settings = Settings.of(
             self, n_rows, n_positives, queries=data.qid is not None, validated=choosing
         )
