@@ -1,7 +1,7 @@
 """What the benchmarks share: medians taken in turns, ratios, growth of time and memory with the rows.
 
-What `report` and `report_growth` print is also kept in `results.json`, the last figure of each line, unless the
-run is a quick one; `python -m benchmarks page` makes docs/performance.md of it.
+What `report`, `report_bar` and `report_growth` print is also kept in `results.json`, the last figure of each
+line, unless the run is a quick one; `python -m benchmarks page` makes docs/performance.md of it.
 """
 
 from __future__ import annotations
@@ -52,6 +52,19 @@ def report(what: str, ours: float, yardstick: float, bar: float | None = None) -
     print(f"{what:<52} {ours:9.4f} s  {yardstick:9.4f} s  {ratio:8.3f}x{verdict}", flush=True)
     keep(what, ours=ours, yardstick=yardstick, ratio=ratio, bar=bar)
     return ratio
+
+
+def report_bar(
+    what: str, value: float, bar: float, *, at_least: bool = False, unit: str = ""
+) -> None:
+    """Print one figure that is no ratio of times, and its bar: the most it may be, or the least."""
+    met = value >= bar if at_least else value <= bar
+    side = "at least" if at_least else "at most"
+    print(
+        f"{what:<52} {value:.3g} {unit}  bar {side} {bar:g}  {'met' if met else 'MISSED'}",
+        flush=True,
+    )
+    keep(what, value=value, limit=bar, side=side, unit=unit, met=met)
 
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)  # between which the slope is measured

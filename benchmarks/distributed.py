@@ -27,6 +27,7 @@ from distributed import Client, LocalCluster
 from xgboost import collective
 from xgboost.tracker import RabitTracker
 
+from benchmarks.common import report_bar
 from experiments.common import use_local_data
 from toprank import (
     DaskGradientBoostingRanker,
@@ -52,10 +53,6 @@ def cluster(n_workers: int) -> LocalCluster:
         n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0",
         silence_logs=logging.ERROR, memory_limit=None,
     )  # fmt: skip
-
-
-def verdict(error: float, bar: float) -> str:
-    return f"bar {bar:g}  {'met' if error <= bar else 'MISSED'}"
 
 
 def part(names, form, y, scores, arguments):
@@ -95,11 +92,12 @@ def compare_gradients(n_rows: int) -> None:
                 spread = np.concatenate([parts[0][k][0], parts[1][k][0]], axis=1)[0]
                 error = float(np.abs(spread - exact).max() / np.abs(exact).max())
                 chosen = form == "exact" or objective.binnable(float(y.sum()), weighted=False)
-                said = verdict(error, 1e-5) if chosen else "'auto' takes the exact exchange"
-                print(
-                    f"{form:<7} {name:<18} {parts[0][k][1]:>10,} bytes  error {error:.1e}  {said}",
-                    flush=True,
-                )
+                what = f"{form} {name}, two workers, error of the gradient"
+                print(f"{form:<7} {name:<18} {parts[0][k][1]:>10,} bytes", flush=True)
+                if chosen:
+                    report_bar(what, error, 1e-5)
+                else:
+                    print(f"{what}: {error:.1e}; 'auto' takes the exact exchange")
 
 
 class Split(NamedTuple):
@@ -178,9 +176,11 @@ def compare_models(
         means = table.mean(axis=0)
         gap = float(np.abs(means[1:] - means[0]).max())
         single = float(np.abs(table[:, 1:] - table[:, :1]).max())
-        print(f"{name} {objective:<11} AP " + " ".join(f"{mean:.4f}" for mean in means)
-              + f"  greatest difference of means {gap:.4f} ({verdict(gap, 0.005)}), of a seed {single:.4f}; "
-              f"rounds kept {' '.join(map(str, rounds))}", flush=True)  # fmt: skip
+        shown = " ".join(f"{mean:.4f}" for mean in means)
+        kept_rounds = " ".join(map(str, rounds))
+        print(f"{name} {objective:<11} AP {shown}; of a seed {single:.4f}; rounds {kept_rounds}")
+        what = f"{name}, {len(data.y):,} rows, {objective}: AP of workers and of one process"
+        report_bar(what, gap, 0.005)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ Each fit runs in a process of its own, with one thread. Bars: log-log slope of t
 to 1,000,000 rows at most 1.25; peak memory at most four times the feature matrix + 300 bytes a row + 300 MB,
 above what the process held before the fit.
 
-    python -m benchmarks.growth [--quick] [--sizes N ...] [--estimators NAME ...]
+    python -m benchmarks.growth [--quick] [--sizes N ...] [--fits NAME ...]
 """
 
 from __future__ import annotations
@@ -20,13 +20,22 @@ from toprank.registry import ESTIMATORS
 COLUMNS = 20
 ALL_SIZES = (10_000, 50_000, *SIZES, 2_000_000)
 XGBOOST = "XGBoost, logistic, 20 rounds"  # the yardstick that users know
-SETTINGS = {  # rounds and trees that let a million rows finish in minutes
+FEW_ROUNDS = {  # rounds, trees and seconds that let a million rows finish in minutes
     "GradientBoostingRanker": {"n_estimators": 20},
+    "TunedLogisticBooster": {"n_candidates": 3, "n_estimators": 20},
     "RankBoost": {"n_estimators": 20},
     "PNormPush": {"n_estimators": 20},
     "PRankBoost": {"n_estimators": 10},
     "PAUCBoost": {"n_estimators": 10},
     "RankingForest": {"n_estimators": 2},
+    "AutoRanker": {"time_limit": 30},
+}
+FITS: dict[str, tuple[str, dict]] = {
+    XGBOOST: (XGBOOST, {}),
+    **{name: (name, FEW_ROUNDS.get(name, {})) for name in ESTIMATORS},
+    "RankBoost, clauses": ("RankBoost", {"n_estimators": 10, "weak": "clause"}),
+    "PRankBoost, paths": ("PRankBoost", {"n_estimators": 10, "weak": "path"}),
+    "PAUCBoost, splines": ("PAUCBoost", {"n_estimators": 10, "weak": "spline"}),
 }
 
 
@@ -54,9 +63,7 @@ def one_fit(name: str, n_rows: int, settings: dict) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="125,000 and 250,000 rows")
-    parser.add_argument(
-        "--estimators", nargs="*", default=[XGBOOST, *ESTIMATORS], choices=[XGBOOST, *ESTIMATORS]
-    )
+    parser.add_argument("--fits", nargs="*", default=list(FITS), choices=list(FITS))
     parser.add_argument("--sizes", nargs="*", type=int, default=ALL_SIZES, help="numbers of rows")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -64,14 +71,14 @@ def main() -> None:
         print(json.dumps(one_fit(*json.loads(options.child))))
         return
     sizes = SIZES[:2] if options.quick else options.sizes
-    for name in options.estimators:
-        settings = SETTINGS.get(name, {})
+    for label in options.fits:
+        name, settings = FITS[label]
         try:
             fits = [in_own_process("benchmarks.growth", name, n, settings) for n in sizes]
         except RuntimeError as error:  # the others still run
-            print(f"{name:<28} failed: {str(error).splitlines()[-1]}", flush=True)
+            print(f"{label:<28} failed: {str(error).splitlines()[-1]}", flush=True)
         else:
-            report_growth(name, sizes, fits)
+            report_growth(label, sizes, fits)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,21 @@ def ratios(known: dict[str, dict[str, Any]]) -> str:
     return f"## Ratios, missed bars first\n\n{table(head, [row[-1] for row in rows])}"
 
 
+def other_bars(known: dict[str, dict[str, Any]]) -> str:
+    """Return the table of figures that are no ratios of times."""
+    rows = [
+        [name, f"{figures['value']:.3g} {figures['unit']}", f"{figures['side']} {figures['limit']:g}",
+         "met" if figures["met"] else "**missed**", figures["on"]]
+        for name, figures in sorted(known.items(), key=lambda item: (item[1].get("met"), item[0]))
+        if "limit" in figures
+    ]  # fmt: skip
+    return (
+        "## Errors, rates, memory\n\n" + table(["benchmark", "figure", "bar", "", "on"], rows)
+        if rows
+        else ""
+    )
+
+
 def growth(known: dict[str, dict[str, Any]]) -> str:
     """Return the table of growth, and draw it."""
     grown = {name: figures for name, figures in known.items() if "slope" in figures}
@@ -93,7 +108,9 @@ def draw(families: dict[str, dict[str, Any]], key: str, unit: float, label: str,
 
 def main() -> None:
     known = json.loads(RESULTS.read_text())
-    (DOCS / "performance.md").write_text(HEAD + ratios(known) + growth(known).rstrip() + "\n")
+    (DOCS / "performance.md").write_text(
+        HEAD + ratios(known) + other_bars(known) + growth(known).rstrip() + "\n"
+    )
 
 
 if __name__ == "__main__":

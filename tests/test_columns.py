@@ -88,6 +88,34 @@ def test_a_date_gets_a_clear_error() -> None:
         Columns.of(frame)
 
 
+def test_dates_become_days_where_they_are_taken() -> None:
+    frame = pd.DataFrame(
+        {
+            "when": pd.to_datetime(["1970-01-02", None]),
+            "day": ["29/2/1972", "1/3/1972"],
+            "no": ["a", "b"],
+        }
+    )
+    columns = Columns.of(frame, dates=True)
+    assert columns.dates == ("", "%d/%m/%Y", None)
+    assert columns.is_category.tolist() == [False, False, True]
+    np.testing.assert_array_equal(columns.matrix(frame)[:, :2], [[1.0, 789.0], [np.nan, 790.0]])
+    assert columns.extended(columns).dates == columns.dates
+    later = frame.assign(day=["4/3/1972", None], when=[3.0, 4.5])  # by itself it could be of April
+    np.testing.assert_array_equal(columns.matrix(later)[:, :2], [[3.0, 793.0], [4.5, np.nan]])
+    with pytest.raises(ValueError, match=r"'day' held numbers"):
+        columns.matrix(frame.assign(day=["soon", "late"]))
+    assert "'day'" in str(columns.differences(frame.assign(day=["soon", "late"])))
+
+
+def test_parts_of_a_table_agree_on_the_order_of_dates() -> None:
+    parts = [["1/2/1972"], ["29/2/1972"], [None]]
+    columns = [Columns.of(pd.DataFrame({"day": part}), dates=True) for part in parts]
+    assert [c.dates for c in columns] == [("%m/%d/%Y",), ("%d/%m/%Y",), ()]
+    union = Columns.union(columns[:2])
+    assert union.matrix(pd.DataFrame({"day": ["1/2/1972"]})).tolist() == [[761.0]]
+
+
 def test_text_where_numbers_were_gets_a_clear_error() -> None:
     columns = Columns.of(FRAME)
     with pytest.raises(ValueError, match=r"'amount' held numbers"):

@@ -354,6 +354,22 @@ def test_few_rows_on_many_workers(client):
         assert metrics.roc_auc(y, model.to_local().decision_function(X)) == 1.0
 
 
+def test_dates_written_as_text_are_days_in_every_partition(client):
+    days = np.arange(600) % 366
+    moments = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.sort(days), "D")
+    y = (moments.month == 12).astype(int)
+    X = pd.DataFrame({"day": moments.strftime("%d/%m/%Y"), "noise": days % 7})
+    ranker = {"n_estimators": 5, "n_seeds": 1, "random_state": 0, "n_jobs": 1}
+    spread = dd.from_pandas(
+        X.assign(label=y, weight=1), npartitions=60
+    )  # some hold days below 13 alone
+    model = DaskGradientBoostingRanker(**ranker).fit(
+        features(spread), spread["label"], client=client
+    )
+    assert model.to_local().columns_.dates == ("%d/%m/%Y", None)
+    assert metrics.roc_auc(y, model.to_local().decision_function(X)) == 1.0
+
+
 def test_what_is_wrong_with_partitions_is_named(client, spread_table):
     ranker = DaskGradientBoostingRanker(n_estimators=1)
     with pytest.raises(ValueError, match="without a value in any row: 'gone'"):
@@ -363,7 +379,9 @@ def test_what_is_wrong_with_partitions_is_named(client, spread_table):
         return part.assign(c0="text") if part.index[0] > 1500 else part
 
     changed = features(spread_table).map_partitions(mixed, meta=features(spread_table)._meta)
-    with pytest.raises(ValueError, match="column 'c0' holds numbers in one of partitions 0 and 2"):
+    with pytest.raises(
+        ValueError, match="column 'c0' holds numbers or dates in one of partitions 0 and 2"
+    ):
         ranker.fit(changed, spread_table["label"], client=client)
 
 

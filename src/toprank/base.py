@@ -82,6 +82,7 @@ class InputChecks:
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETER_CONSTRAINTS
     _accepts_missing = False
     _accepts_categories = False
+    _accepts_dates = False  # as days; elsewhere dates written as text are categories
     _accepts_sparse = False
     _unseen_category = float("nan")  # the code of a category that training did not have
 
@@ -170,7 +171,7 @@ class InputChecks:
         if reset:
             check_names(frame.columns, "the table")
             validate_data(self, frame, reset=True, skip_check_array=True)
-            self.columns_ = self._check_columns(Columns.of(frame))
+            self.columns_ = self._check_columns(self._read_columns(frame))
         return check_array(
             self._table_matrix(frame),
             dtype=[np.float64, np.float32],
@@ -178,6 +179,10 @@ class InputChecks:
             estimator=self,
             input_name="X",
         )
+
+    def _read_columns(self, frame: pd.DataFrame) -> Columns:
+        """Return what the columns of a training table are."""
+        return Columns.of(frame, dates=self._accepts_dates)
 
     def _refuse_text(self, X: Any) -> None:
         """Refuse an array with text as a table is refused; where tables may hold it, ask for one."""

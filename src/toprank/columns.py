@@ -1,4 +1,4 @@
-"""Tables in, one float matrix out: which columns are numbers, which are categories.
+"""Tables in, one float matrix out: which columns are numbers, which are categories, which are dates.
 
 Estimators that take categories see their codes (0, 1, ... in the order of the known values, NaN for
 missing or never seen), or a number for each category, such as how often it was there in training. What was
@@ -8,13 +8,13 @@ learnt is plain data, so a model file can carry it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toprank.parsing import parse_numbers, truth_of
+from toprank.parsing import date_order, parse_numbers, read_dates, truth_of
 
 __all__ = ["Columns", "SchemaDifference", "as_frame", "check_names", "is_table", "is_text"]
 
@@ -113,11 +113,15 @@ class Columns:
         For a categorical column that is given as numbers rather than codes: the number of each category,
         such as the weight of the training rows that have it; 0 stands for one never seen. Empty where there is
         no such column.
+    dates : tuple of (str or None)
+        For a column of dates, which are given as days since 1970, the order of day, month and year where they
+        are text (see `date_order`). Empty where there is no such column.
     """
 
     names: tuple[str, ...]
     categories: tuple[np.ndarray | None, ...]
     numbers: tuple[np.ndarray | None, ...] = ()
+    dates: tuple[str | None, ...] = ()
 
     @classmethod
     def numeric(cls, n_columns: int) -> Columns:
@@ -125,8 +129,11 @@ class Columns:
         return cls(tuple(f"x{j}" for j in range(n_columns)), (None,) * n_columns)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Columns:
+    def of(cls, frame: pd.DataFrame, *, dates: bool = False) -> Columns:
         """Read from a table which columns are numbers and which are categories.
+
+        With `dates`, columns of dates, also those written as text, are days since 1970; without, text is
+        categories, and dates by their type are refused.
 
         Examples
         --------
@@ -136,14 +143,20 @@ class Columns:
         [False, True]
         """
         check_names(frame.columns, "the table")
-        categories = tuple(_categories_of(frame.iloc[:, j]) for j in range(frame.shape[1]))
-        return cls(tuple(map(str, frame.columns)), categories)
+        cells = [frame.iloc[:, j] for j in range(frame.shape[1])]
+        orders = tuple(date_order(column) if dates else None for column in cells)
+        categories = tuple(
+            _categories_of(column) if order is None else None
+            for column, order in zip(cells, orders, strict=True)
+        )
+        return cls(tuple(map(str, frame.columns)), categories, dates=_or_empty(orders))
 
     @classmethod
     def union(cls, parts: Sequence[Columns]) -> Columns:
         """Put together what was read from several parts of one table.
 
-        A column is a category if it is one in any part; its values are those of all parts.
+        A column is a category if it is one in any part; its values are those of all parts. Of dates the parts
+        may allow several orders: then it is the one that some part does not leave open.
 
         Examples
         --------
@@ -159,7 +172,8 @@ class Columns:
         for values in zip(*(part.categories for part in parts), strict=True):
             known = [v.astype(object) for v in values if v is not None]
             categories.append(_sorted_values(pd.unique(np.concatenate(known))) if known else None)
-        return cls(names, tuple(categories))
+        orders = zip(*(part.dates or (None,) * len(names) for part in parts), strict=True)
+        return cls(names, tuple(categories), dates=_or_empty(tuple(map(_common_order, orders))))
 
     def extended(self, other: Columns) -> Columns:
         """Append the categories that `other` has more; the known ones keep their codes.
@@ -188,7 +202,7 @@ class Columns:
             else np.pad(number, (0, len(values) - len(number)))
             for number, values in zip(self.numbers, categories[: len(self.numbers)], strict=True)
         )
-        return Columns(self.names, tuple(categories), numbers)
+        return replace(self, categories=tuple(categories), numbers=numbers)
 
     def with_counts(self, X: np.ndarray, weight: np.ndarray, more_than: int) -> Columns:
         """Learn from training rows, categories as codes, how common the categories of some columns are.
@@ -211,8 +225,7 @@ class Columns:
             if values is not None and len(values) > more_than:
                 known = ~np.isnan(X[:, j])
                 counts[j] = np.bincount(X[known, j].astype(np.int64), weight[known], len(values))
-        any_counts = any(count is not None for count in counts)
-        return Columns(self.names, self.categories, tuple(counts) if any_counts else ())
+        return replace(self, numbers=_or_empty(tuple(counts)))
 
     def numbers_for_codes(self, X: np.ndarray) -> np.ndarray:
         """Return rows with categories as codes as `matrix` would give them: with numbers for some."""
@@ -246,7 +259,7 @@ class Columns:
         kinds = zip(self.names, self.categories, frame.items(), strict=True)
         for j, (name, values, (_, column)) in enumerate(kinds):
             if values is None:
-                out[:, j] = _numbers(column, name)
+                out[:, j] = self._numbers(j, column)
             else:
                 codes = _codes(column, values, name)
                 number = self.numbers[j] if self.numbers else None
@@ -255,6 +268,12 @@ class Columns:
                 known = codes if number is None else number[codes]
                 out[:, j] = np.where(codes < 0, unknown, known)
         return out
+
+    def _numbers(self, j: int, column: pd.Series) -> np.ndarray:
+        """Return the cells of a column of numbers or dates as floats."""
+        order = self.dates[j] if self.dates else None
+        days = None if order is None else read_dates(column, order)
+        return _numbers(column, self.names[j]) if days is None else days
 
     def differences(self, frame: pd.DataFrame) -> SchemaDifference:
         """Compare the columns of `frame`, by name, with those of training.
@@ -269,11 +288,11 @@ class Columns:
         names = [str(name) for name in frame.columns]
         known = set(self.names)
         retyped = []
-        for name, values in zip(self.names, self.categories, strict=True):
+        for j, (name, values) in enumerate(zip(self.names, self.categories, strict=True)):
             if name in names:
                 column = frame.iloc[:, names.index(name)]
                 try:
-                    _ = _numbers(column, name) if values is None else _codes(column, values, name)
+                    _ = self._numbers(j, column) if values is None else _codes(column, values, name)
                 except ValueError as error:
                     retyped.append(str(error))
         return SchemaDifference(
@@ -281,6 +300,22 @@ class Columns:
             tuple(name for name in dict.fromkeys(names) if name not in known),
             tuple(retyped),
         )
+
+
+def _or_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values, or none if all of them are None."""
+    return () if all(value is None for value in values) else values
+
+
+def _common_order(orders: tuple[str | None, ...]) -> str | None:
+    """Return the order of dates that suits all parts of a column.
+
+    Where both orders are possible, `parse_dates` puts the month first between slashes and the day elsewhere;
+    so the other one is known for sure.
+    """
+    known = [order for order in orders if order is not None]
+    sure = [order for order in known if order.startswith("%d" if "/" in order else "%m")]
+    return next(iter([*sure, *known]), None)
 
 
 def _categories_of(column: pd.Series) -> np.ndarray | None:

@@ -459,10 +459,10 @@ def _learn_columns_and_labels(
             for other, (before, count) in zip(filled, columns, strict=False):
                 if held[j] and count[j] and (kinds[j] is None) != (before.categories[j] is None):
                     raise ValueError(
-                        f"column {name!r} holds numbers in one of partitions {other[0]} and {k} and text "
-                        "in the other"
+                        f"column {name!r} holds numbers or dates in one of partitions {other[0]} and {k} and "
+                        "text in the other"
                     )
-        columns.append((Columns(names, kinds), held))
+        columns.append((Columns(names, kinds, dates=one["columns"].dates), held))
     model.columns_ = Columns.union([found for found, _ in columns])
     model._check_labels(np.concatenate([one["labels"] for _, one in filled]))
     if not model.columns_.is_category.any():
@@ -480,7 +480,7 @@ def _learn_columns_and_labels(
 def _look(part: Any, y: Any) -> dict[str, Any]:
     """Return what is to be known of a partition before it can be encoded."""
     table = isinstance(part, pd.DataFrame)
-    columns = Columns.of(part) if table else Columns.numeric(part.shape[1])
+    columns = Columns.of(part, dates=True) if table else Columns.numeric(part.shape[1])
     values = part.notna().sum().to_numpy() if table else (~np.isnan(part)).sum(axis=0)
     labels = pd.unique(np.asarray(y))
     return {

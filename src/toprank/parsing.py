@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 __all__ = [
-    "ParsedNumbers", "add_date_parts", "date_parts", "date_source", "parse_dates", "parse_numbers", "truth_of",
+    "ParsedNumbers", "add_date_parts", "date_order", "date_parts", "date_source", "holds_text", "parse_dates",
+    "parse_numbers", "read_dates", "truth_of",
 ]  # fmt: skip
 
 TRUE_WORDS = frozenset({"true", "t", "yes", "y", "1", "on"})
@@ -35,6 +36,8 @@ _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?"
 )
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?")
+_LOOKED_AT = 200  # cells that decide whether a column of text holds dates
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 
 
@@ -207,6 +210,79 @@ def parse_dates(cells: pd.Series, order: str | None = None) -> tuple[pd.Series, 
 
 
 # -- dates as numbers ------------------------------------------------------------------------------
+
+
+def date_order(column: pd.Series) -> str | None:
+    """Return the order of day, month and year in a column of dates, or None where it holds none.
+
+    It is empty where the cells are dates by their type, or text that begins year-month-day.
+
+    Examples
+    --------
+    >>> date_order(pd.Series(["24.12.2024", None])), date_order(pd.Series(["2024-12-24"]))
+    ('%d.%m.%Y', '')
+    >>> date_order(pd.Series(["red", "blue"])) is None
+    True
+    """
+    kinds = pd.api.types
+    if kinds.is_timedelta64_dtype(column.dtype) or kinds.is_datetime64_any_dtype(column.dtype):
+        return ""
+    if isinstance(column.dtype, pd.CategoricalDtype) or not holds_text(column):
+        return None
+    if _begins_with_year(column):
+        return ""
+    some = column.dropna().iloc[:_LOOKED_AT]
+    parsed = parse_dates(column) if parse_dates(some) is not None else None
+    return None if parsed is None else parsed[1]
+
+
+def _begins_with_year(column: pd.Series) -> bool:
+    """Whether the first cells of a column of text are dates written year-month-day."""
+    some = column.dropna().iloc[:_LOOKED_AT]
+    return len(some) > 0 and all(_ISO_DATE.fullmatch(str(cell)) for cell in some)
+
+
+def read_dates(column: pd.Series, order: str = "") -> np.ndarray | None:
+    """Return dates as days since 1970 (NaN where missing), or None where a column holds none.
+
+    Numbers are taken for days already; text must be written in the order (see `date_order`).
+
+    Examples
+    --------
+    >>> read_dates(pd.Series(["1970-01-02", None, "1970-01-03 12:00"])).tolist()
+    [1.0, nan, 2.5]
+    >>> read_dates(pd.Series(["1/3/1970"]), "%m/%d/%Y").tolist()
+    [2.0]
+    >>> read_dates(pd.Series(["red", "blue"])) is None
+    True
+    """
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        return column.dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
+    moments = column
+    if not pd.api.types.is_datetime64_any_dtype(column.dtype):
+        if isinstance(column.dtype, pd.CategoricalDtype) or not holds_text(column):
+            return None
+        if _begins_with_year(column):
+            moments = pd.to_datetime(
+                column.astype(object), errors="coerce", utc=True, format="ISO8601"
+            )
+        elif (parsed := parse_dates(column, order)) is not None:
+            moments = parsed[0]
+        else:
+            return None
+    if getattr(moments.dt, "tz", None) is not None:
+        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
+    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return days.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def holds_text(column: pd.Series) -> bool:
+    """Whether the cells of a column may be text, by its type."""
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        return False
+    return bool(pd.api.types.is_string_dtype(dtype) or dtype.kind == "O")
+
 
 DATE_PARTS = ("year", "month", "day", "weekday", "hour")
 DISTANCE = "days_before"

@@ -24,11 +24,7 @@ from toprank.automatic.features import (
     SUSPECTS,
     TableFeatures,
     TargetEncoding,
-    date_order,
-    read_columns,
-    read_dates,
     suspicious_columns,
-    with_days,
 )
 from toprank.automatic.interpretation import TOLD_APART, shapley_table
 from toprank.automatic.portfolio import (
@@ -40,6 +36,7 @@ from toprank.automatic.portfolio import (
 from toprank.base import TrainingData
 from toprank.columns import Columns
 from toprank.metrics import average_precision
+from toprank.parsing import read_dates
 from toprank.sampling import stratified_folds
 
 # -- shares of positives ------------------------------------------------------------------------------
@@ -93,7 +90,7 @@ def test_parts_of_dates_are_those_of_pandas() -> None:
     days = read_dates(moments)
     later = days + np.tile([1.0, 3.5], 200)
     matrix = np.column_stack([days, later])
-    features = TableFeatures.of(matrix, Columns(("a", "b"), (None, None)), dates={0: "", 1: ""})
+    features = TableFeatures.of(matrix, Columns(("a", "b"), (None, None), dates=("", "")))
     found = dict(zip(features.columns.names, features.expand(matrix).T, strict=True))
     np.testing.assert_array_equal(found["a: hour"], moments.dt.hour)
     np.testing.assert_array_equal(found["a: day of the week"], moments.dt.day_of_week)
@@ -101,48 +98,6 @@ def test_parts_of_dates_are_those_of_pandas() -> None:
     np.testing.assert_array_equal(found["a: month"], moments.dt.month)
     np.testing.assert_allclose(found["days from a to b"], later - days)
     assert set(features.source) == {0, 1}
-
-
-def test_dates_of_all_kinds() -> None:
-    text = pd.Series(["2024-02-29", None, "2024-03-01T12:00:00"])
-    expected = [19782.0, np.nan, 19783.5]
-    np.testing.assert_allclose(read_dates(text), expected)
-    np.testing.assert_allclose(read_dates(pd.to_datetime(text, format="ISO8601")), expected)
-    zoned = pd.to_datetime(text, format="ISO8601").dt.tz_localize("Europe/Berlin")
-    np.testing.assert_allclose(read_dates(zoned), np.array(expected) - 1 / 24)
-    np.testing.assert_allclose(
-        read_dates(pd.Series(pd.to_timedelta([36, None], "h"))), [1.5, np.nan]
-    )
-    assert read_dates(pd.Series([1.0, 2.0])) is None
-    assert read_dates(pd.Series(["2024-02-29", "never"])) is None
-
-
-@pytest.mark.parametrize(
-    ("cells", "order"),
-    [
-        (["2/29/24 7:05", None, "3/1/24 12:00"], "%m/%d/%y"),
-        (["29.02.2024", None, "01.03.2024"], "%d.%m.%Y"),
-        (["29/2/2024", None, "1/3/2024"], "%d/%m/%Y"),
-        (["2024-02-29", None, "2024-03-01T12:00:00"], ""),
-        (["29-02-24", None, "01-03-24"], None),  # rather codes
-        (["1.2.10", "1.3.11"], None),  # rather versions
-        (["2/29/24", "late"], None),
-    ],
-)
-def test_the_order_of_days_and_months_is_learnt(cells, order) -> None:
-    column = pd.Series(cells)
-    assert date_order(column) == order
-    if order is not None:
-        days = np.floor(read_dates(column, order))
-        np.testing.assert_array_equal(days, [19782.0, np.nan, 19783.0])
-
-
-def test_new_rows_are_read_in_the_order_of_the_training_rows() -> None:
-    training = pd.DataFrame({"day": ["29/2/2024", "1/3/2024"], "amount": [1.0, 2.0]})
-    _, dates, _ = read_columns(training)
-    assert dates == {0: "%d/%m/%Y"}
-    later = with_days(pd.DataFrame({"day": ["4/3/2024"], "amount": [3.0]}), dates)
-    assert later["day"].tolist() == [19786.0]  # of March; by itself it could be of April
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeRegressor
 
+import toprank
 from toprank import (
     SGBAP,
     GradientBoostingRanker,
@@ -549,3 +550,32 @@ def test_the_step_of_a_lambda_objective_lowers_its_loss_at_fixed_deltas(name, sp
         step = quadratic_step(gradient, hessian, direction, largest_move=0.5)
         assert 0 < step <= 0.5 / np.abs(direction).max() * (1 + 1e-12)
         assert frozen_loss(scores + step * direction) < frozen_loss(scores)
+
+
+def test_dates_are_days_also_where_they_are_text(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 400, 600)
+    moments = pd.Timestamp("2023-01-01") + pd.to_timedelta(days, "D")
+    y = (days > 300) ^ (rng.random(600) < 0.05)
+    settings = {"n_estimators": 10, "random_state": 0}
+    forms = {
+        "days": (moments - pd.Timestamp(0)) / pd.Timedelta("1D"),
+        "dates": moments,
+        "text": moments.strftime("%d.%m.%Y"),
+    }
+    noise = rng.normal(size=600)
+    tables = {f: pd.DataFrame({"opened": cells, "noise": noise}) for f, cells in forms.items()}
+    models = {f: GradientBoostingRanker(**settings).fit(t, y) for f, t in tables.items()}
+    scores = {form: model.decision_function(tables[form]) for form, model in models.items()}
+    np.testing.assert_array_equal(scores["dates"], scores["days"])
+    np.testing.assert_array_equal(scores["text"], scores["days"])
+    np.testing.assert_array_equal(models["text"].decision_function(tables["dates"]), scores["days"])
+    late = pd.DataFrame({"opened": ["01.03.2030", None], "noise": 0.0})  # no category of training
+    assert np.isfinite(models["text"].decision_function(late)).all()
+    toprank.save(models["text"], tmp_path / "m.toprank", tables["text"], y)
+    again = toprank.load(tmp_path / "m.toprank")
+    np.testing.assert_array_equal(again.decision_function(tables["text"]), scores["days"])
+    assert again.columns_.dates == ("%d.%m.%Y", None)
+    reason = toprank.shortlist(again, tables["text"], budget=1)["reasons"].iloc[0]
+    assert "opened = " in reason
+    assert "rare" not in reason  # as every single day is

@@ -6,11 +6,9 @@ fold; the warnings about columns that know too much look at them and change noth
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,7 @@ from scipy import sparse, stats
 
 from toprank.columns import Columns
 from toprank.leaks import find_leaks
-from toprank.parsing import parse_dates
+from toprank.parsing import holds_text
 from toprank.sampling import stratified_folds
 
 __all__ = [
@@ -26,16 +24,12 @@ __all__ = [
     "TableFeatures",
     "TargetEncoding",
     "TextProjection",
-    "date_order",
     "read_columns",
-    "read_dates",
     "reads_like_text",
     "suspicious_columns",
-    "with_days",
+    "text_columns",
 ]
 
-DAY = 86_400.0
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?")
 LOOKED_AT = 200  # cells that decide what a column of text holds
 MANY_TEXTS = 50  # different texts; with fewer, they are categories
 WORDS = 3  # on average, from which on cells read like text rather than names or codes
@@ -92,9 +86,8 @@ class TableFeatures:
 
     Attributes
     ----------
-    dates : dict
-        Places of the columns of dates, with the order of day, month and year where they are text (see
-        `date_order`). The matrix that `expand` takes has them in days.
+    dates : tuple of int
+        Places of the columns of dates; the matrix that `expand` takes has them in days.
     texts : tuple of TextProjection
     kept : int ndarray
         Places of the features that are kept: not the same in all rows, and not a copy of another.
@@ -106,7 +99,7 @@ class TableFeatures:
         What was left out, and why.
     """
 
-    dates: dict[int, str]
+    dates: tuple[int, ...]
     texts: tuple[TextProjection, ...]
     kept: np.ndarray
     columns: Columns
@@ -119,8 +112,6 @@ class TableFeatures:
         matrix: np.ndarray,
         columns: Columns,
         frame: pd.DataFrame | None = None,
-        dates: Mapping[int, str] = MappingProxyType({}),
-        texts: Sequence[int] = (),
     ) -> TableFeatures:
         """Learn from training rows which features there are, and which of them say something.
 
@@ -132,10 +123,6 @@ class TableFeatures:
             Of the matrix.
         frame : DataFrame, optional
             The table, for its columns of text.
-        dates : mapping
-            Places of columns, with their orders.
-        texts : sequence of int
-            Places of columns.
 
         Examples
         --------
@@ -145,10 +132,13 @@ class TableFeatures:
         >>> features.columns.names, features.notes
         (('x0',), ('x1 is the same in all rows', 'x2 is a copy of x0'))
         """
+        dates = tuple(j for j, order in enumerate(columns.dates) if order is not None)
+        texts: tuple[int, ...] = ()
         projections: tuple[TextProjection, ...] = ()
         if frame is not None:
+            texts = text_columns(frame, columns)
             projections = tuple(TextProjection.of(j, frame.iloc[:, j]) for j in texts)
-        whole = cls(dict(dates), projections, np.arange(0), columns, np.arange(0), ())
+        whole = cls(dates, projections, np.arange(0), columns, np.arange(0), ())
         parts = [*_names(whole)]
         table = whole._all(matrix, frame)
         ids, hidden = _identifiers(matrix, columns), set(texts)  # text has features of its own
@@ -169,7 +159,7 @@ class TableFeatures:
             for j, s in zip(kept, sources, strict=True)
         )
         return cls(
-            dict(dates), projections, np.array(kept, dtype=np.int64), Columns(tuple(names), categories),
+            dates, projections, np.array(kept, dtype=np.int64), Columns(tuple(names), categories),
             np.array(sources, dtype=np.int64), tuple(notes),
         )  # fmt: skip
 
@@ -291,72 +281,6 @@ def _identifiers(matrix: np.ndarray, columns: Columns) -> set[int]:
 # -- what a column holds -----------------------------------------------------------------------------
 
 
-def date_order(column: pd.Series) -> str | None:
-    """Return the order of day, month and year in a column of dates, or None where it holds none.
-
-    It is empty where the cells are dates by their type, or text that begins year-month-day.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> date_order(pd.Series(["24.12.2024", None])), date_order(pd.Series(["2024-12-24"]))
-    ('%d.%m.%Y', '')
-    >>> date_order(pd.Series(["red", "blue"])) is None
-    True
-    """
-    kinds = pd.api.types
-    if kinds.is_timedelta64_dtype(column.dtype) or kinds.is_datetime64_any_dtype(column.dtype):
-        return ""
-    if isinstance(column.dtype, pd.CategoricalDtype) or not _is_text(column):
-        return None
-    if _begins_with_year(column):
-        return ""
-    some = column.dropna().iloc[:LOOKED_AT]
-    parsed = parse_dates(column) if parse_dates(some) is not None else None
-    return None if parsed is None else parsed[1]
-
-
-def _begins_with_year(column: pd.Series) -> bool:
-    """Whether the first cells of a column of text are dates written year-month-day."""
-    some = column.dropna().iloc[:LOOKED_AT]
-    return len(some) > 0 and all(DATE.fullmatch(str(cell)) for cell in some)
-
-
-def read_dates(column: pd.Series, order: str = "") -> np.ndarray | None:
-    """Return dates as days since 1970 (NaN where missing), or None where a column holds none.
-
-    Numbers are taken for days already; text must be written in the order (see `date_order`).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> read_dates(pd.Series(["1970-01-02", None, "1970-01-03 12:00"])).tolist()
-    [1.0, nan, 2.5]
-    >>> read_dates(pd.Series(["1/3/1970"]), "%m/%d/%Y").tolist()
-    [2.0]
-    >>> read_dates(pd.Series(["red", "blue"])) is None
-    True
-    """
-    if pd.api.types.is_timedelta64_dtype(column.dtype):
-        return column.dt.total_seconds().to_numpy(dtype=np.float64) / DAY
-    moments = column
-    if not pd.api.types.is_datetime64_any_dtype(column.dtype):
-        if isinstance(column.dtype, pd.CategoricalDtype) or not _is_text(column):
-            return None
-        if _begins_with_year(column):
-            moments = pd.to_datetime(
-                column.astype(object), errors="coerce", utc=True, format="ISO8601"
-            )
-        elif (parsed := parse_dates(column, order)) is not None:
-            moments = parsed[0]
-        else:
-            return None
-    if getattr(moments.dt, "tz", None) is not None:
-        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
-    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    return days.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
 def reads_like_text(column: pd.Series) -> bool:
     """Whether a column holds sentences rather than names: many of them, of several words each.
 
@@ -368,7 +292,7 @@ def reads_like_text(column: pd.Series) -> bool:
     >>> reads_like_text(pd.Series([f"customer-{k}" for k in range(99)]))
     False
     """
-    if isinstance(column.dtype, pd.CategoricalDtype) or not _is_text(column):
+    if isinstance(column.dtype, pd.CategoricalDtype) or not holds_text(column):
         return False
     present = column.dropna()
     if present.nunique() <= max(MANY_TEXTS, 0.05 * len(present)):
@@ -377,33 +301,22 @@ def reads_like_text(column: pd.Series) -> bool:
     return bool(some.map(lambda text: len(text.split())).mean() >= WORDS)
 
 
-def read_columns(frame: pd.DataFrame) -> tuple[Columns, dict[int, str], tuple[int, ...]]:
-    """Return the columns of a table, and the places of those that hold dates and those that hold text."""
-    every = range(frame.shape[1])
-    orders = {j: date_order(frame.iloc[:, j]) for j in every}
-    dates = {j: order for j, order in orders.items() if order is not None}
-    texts = tuple(j for j in every if j not in dates and reads_like_text(frame.iloc[:, j]))
-    rest = [j for j in every if j not in texts]
-    others = iter(Columns.of(with_days(frame, dates).iloc[:, rest]).categories)
-    categories = tuple(NO_CATEGORIES if j in texts else next(others) for j in every)
-    return Columns(tuple(map(str, frame.columns)), categories), dates, texts
+def text_columns(frame: pd.DataFrame, columns: Columns) -> tuple[int, ...]:
+    """Return the places of the columns that read like text."""
+    return tuple(
+        j
+        for j, values in enumerate(columns.categories)
+        if values is not None and reads_like_text(frame.iloc[:, j])
+    )
 
 
-def with_days(frame: pd.DataFrame, dates: Mapping[int, str]) -> pd.DataFrame:
-    """Return the table with its dates as days."""
-    plain = frame.copy(deep=False)
-    for j, order in dates.items():
-        days = read_dates(frame.iloc[:, j], order)
-        if days is not None:  # else they are days already, or the check of the columns complains
-            plain.isetitem(j, days)
-    return plain
-
-
-def _is_text(column: pd.Series) -> bool:
-    dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        return False
-    return bool(pd.api.types.is_string_dtype(dtype) or dtype.kind == "O")
+def read_columns(frame: pd.DataFrame) -> Columns:
+    """Return the columns of a table; of those that read like text, the texts are not kept."""
+    columns = Columns.of(frame, dates=True)
+    texts = text_columns(frame, columns)
+    pairs = enumerate(columns.categories)
+    kept = tuple(NO_CATEGORIES if j in texts else values for j, values in pairs)
+    return replace(columns, categories=kept)
 
 
 # -- target encoding ---------------------------------------------------------------------------------

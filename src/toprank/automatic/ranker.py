@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank.automatic.ensemble import (
     LogOdds,
@@ -25,13 +25,12 @@ from toprank.automatic.features import (
     TableFeatures,
     read_columns,
     suspicious_columns,
-    with_days,
 )
 from toprank.automatic.interpretation import Distillation, distill, shapley_table
 from toprank.automatic.portfolio import FittedModel
 from toprank.automatic.search import Search, Trial
 from toprank.base import BaseRanker, TrainingData
-from toprank.columns import Columns, as_frame, check_names, is_table
+from toprank.columns import Columns, as_frame, is_table
 from toprank.docstrings import fill_docstring
 from toprank.formatting import join_names
 from toprank.parallel import thread_count
@@ -276,27 +275,14 @@ class AutoRanker(BaseRanker):
 
     # -- tables ----------------------------------------------------------------------------------
 
+    def _read_columns(self, frame: pd.DataFrame) -> Columns:
+        return read_columns(frame)
+
     def _float_matrix(self, X: Any, reset: bool) -> np.ndarray:
         frame = as_frame(X) if is_table(X) else None
-        dates: dict[int, str] = {}
-        texts: tuple[int, ...] = ()
-        if frame is None:
-            matrix = super()._float_matrix(X, reset)
-        else:
-            if reset:
-                check_names(frame.columns, "the table")
-                validate_data(self, frame, reset=True, skip_check_array=True)
-                self.columns_, dates, texts = read_columns(frame)
-            else:
-                places = {str(name): j for j, name in enumerate(frame.columns)}
-                known = {self.columns_.names[j]: o for j, o in self.features_.dates.items()}
-                dates = {places[name]: o for name, o in known.items() if name in places}
-            matrix = check_array(
-                self._table_matrix(with_days(frame, dates)), dtype=[np.float64, np.float32],
-                ensure_all_finite=False, estimator=self, input_name="X",
-            )  # fmt: skip
+        matrix = super()._float_matrix(X if frame is None else frame, reset)
         if reset:
-            self.features_ = TableFeatures.of(matrix, self.columns_, frame, dates, texts)
+            self.features_ = TableFeatures.of(matrix, self.columns_, frame)
             self.usual_ = self.features_.usual_values(self.features_.expand(matrix, frame))
         return self.features_.expand(matrix, frame)
 

@@ -37,6 +37,7 @@ class BoostedTreesRanker(BaseRanker):
 
     _accepts_missing = True
     _accepts_categories = True
+    _accepts_dates = True
     _accepts_sparse = True
 
     @abstractmethod

@@ -81,6 +81,7 @@ class LibraryBooster(BoostedTreesRanker):
         "parameters": [Mapping, None],
     }
     _accepts_categories = False
+    _accepts_dates = False
     _accepts_sparse = False
 
     def __init__(

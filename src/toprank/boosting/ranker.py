@@ -267,6 +267,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         Parameters
         ----------
         X : array, sparse matrix or table of shape (n_rows, n_columns)
+            Of a table, text is categories, and dates, also as text, are days since 1970.
             Missing values are NaN or None; text and category columns are categories. Entries that a
             sparse matrix does not store count as missing.
         y : array of shape (n_rows,)

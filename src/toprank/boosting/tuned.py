@@ -146,6 +146,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
         Parameters
         ----------
         X : array, sparse matrix or table of shape (n_rows, n_columns)
+            Of a table, text is categories, and dates, also as text, are days since 1970.
             Missing values are NaN or None; text and category columns are categories.
         y : array of shape (n_rows,)
             Two labels, the greater one positive.

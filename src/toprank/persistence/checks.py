@@ -242,6 +242,14 @@ def _category_numbers(columns: Any) -> bool:
     return True
 
 
+def _date_orders(columns: Any) -> bool:
+    """Whether only columns of numbers are dates."""
+    if len(columns.dates) not in (0, len(columns.categories)):
+        return False
+    pairs = zip(columns.categories, columns.dates, strict=False)
+    return all(values is None or order is None for values, order in pairs)
+
+
 def _cut_points(cuts: Any) -> bool:
     """Whether cut points, or categories with a bin, ascend."""
     fits = isinstance(cuts, np.ndarray) and cuts.dtype == "f8" and cuts.ndim == 1
@@ -319,6 +327,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda c: len(c.names) == len(c.categories) == len(set(c.names)), "repeats or lacks columns"),
         (_category_lists, "has a damaged list of categories"),
         (_category_numbers, "has damaged counts of categories"),
+        (_date_orders, "has damaged dates"),
     ],
     "Rule": [(lambda r: len(r.literals) < 10_000, "has too many conditions")],
     "KeptRound": [
@@ -407,7 +416,7 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
     "TableFeatures": [
         (lambda f: 0 < len(f.kept) == len(f.columns.names), "has lost features"),
         (lambda f: is_ascending(f.kept), "has features out of order"),
-        (lambda f: all(isinstance(order, str) for order in f.dates.values()), "has damaged dates"),
+        (lambda f: all(is_integer(place, 0, 2**31 - 1) for place in f.dates), "has damaged dates"),
         (lambda f: len({text.column for text in f.texts}) == len(f.texts), "reads a text twice"),
     ],
     "FittedModel": [

@@ -42,11 +42,12 @@ def schema_of(model: Any) -> dict[str, Any]:
         predicates = [str(predicate.name) for predicate in schema.predicates]
         return {"columns": arguments, "classes": classes, "predicates": predicates}
     columns = columns_of(model)
+    orders = columns.dates or (None,) * len(columns.names)
     described = [
-        {"name": name, "kind": "number"}
+        {"name": name, "kind": "number" if order is None else "date"}
         if values is None
         else {"name": name, "kind": "category", "categories": values.tolist()}
-        for name, values in zip(columns.names, columns.categories, strict=True)
+        for name, values, order in zip(columns.names, columns.categories, orders, strict=True)
     ]
     return {"columns": described, "classes": classes}
 
@@ -222,7 +223,7 @@ def summarise(model: Any, X: Any, y: Any = None) -> dict[str, Any]:
         binary = np.isin(labels, model.classes_).all()  # otherwise they are grades of relevance
         summary["n_positives"] = int((labels == model.classes_[1] if binary else labels > 0).sum())
     if is_table(X) or relational_schema(model) is None:  # else examples are only names
-        summary["columns"] = list(_column_summaries(X))
+        summary["columns"] = list(_column_summaries(columns_of(model), X))
     if hasattr(model, "chosen_"):
         summary["chosen"] = model.chosen_
     summary["fingerprint"] = fingerprint(model, X)
@@ -301,17 +302,25 @@ def _row_hashes(model: Any, X: Any) -> np.ndarray:
     return (mixed >> np.uint64(11)).astype(np.int64)
 
 
-def _column_summaries(X: Any) -> Iterator[dict[str, Any]]:
-    """Summarise column by column; with how numbers and dates were written where they were text."""
+def _column_summaries(learnt: Columns, X: Any) -> Iterator[dict[str, Any]]:
+    """Summarise column by column; with how numbers and dates were written where they were text.
+
+    Columns that the model takes as dates have no summary.
+    """
+    dates = {
+        name for name, order in zip(learnt.names, learnt.dates, strict=False) if order is not None
+    }
     written = X.attrs if isinstance(X, pd.DataFrame) else {}
     decimals, orders = written.get("decimals", {}), written.get("date_orders", {})
     rows: Any = as_frame(X) if is_table(X) else X.tocsc() if sparse.issparse(X) else np.asarray(X)
     for j in range(min(rows.shape[1], MAX_COLUMNS)):
         if isinstance(rows, pd.DataFrame):
+            if str(rows.columns[j]) in dates:
+                continue
             try:
                 columns = Columns.of(rows.iloc[:, [j]])
             except ValueError:
-                continue  # dates and the like: a pipeline may take them, but they have no summary
+                continue  # dates and the like, which a pipeline may take
             found = _column_summary(columns.names[0], columns.categories[0], rows.iloc[:, j])
             decimal, order = decimals.get(found["name"]), orders.get(date_source(found["name"]))
             more = {"decimal": decimal, "date_order": order}

@@ -77,6 +77,7 @@ class PeerRanker(BaseRanker):
     }
     _accepts_missing = True
     _accepts_categories = True
+    _accepts_dates = True
 
     def __init__(
         self, kind: str = "random_forest", *, n_jobs: int | None = None, random_state: Any = None
