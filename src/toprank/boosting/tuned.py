@@ -146,8 +146,8 @@ class TunedLogisticBooster(BoostedTreesRanker):
         Parameters
         ----------
         X : array, sparse matrix or table of shape (n_rows, n_columns)
-            Of a table, text is categories, and dates, also as text, are days since 1970.
-            Missing values are NaN or None; text and category columns are categories.
+            Missing values are NaN or None; text and category columns are categories, dates, also those
+            written as text, days since 1970.
         y : array of shape (n_rows,)
             Two labels, the greater one positive.
         sample_weight : array of shape (n_rows,), optional
