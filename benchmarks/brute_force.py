@@ -34,9 +34,8 @@ def exponential_pairs(y: np.ndarray, f: np.ndarray, p: float) -> np.ndarray:
     """The log of the sum over negatives k of (sum over positives i of exp(f_k - f_i)) to the power p."""
     positive, negative = y == 1, y == 0
     pairs = np.exp(f[None, negative] - f[positive, None])
-    pushed = (
-        pairs.sum(axis=0) ** (p - 1) * pairs
-    )  # what pair (i, k) adds to the derivatives, over p
+    # what pair (i, k) adds to the derivatives, over p
+    pushed = pairs.sum(axis=0) ** (p - 1) * pairs
     gradient = np.empty(len(f))
     gradient[negative] = pushed.sum(axis=0)
     gradient[positive] = -pushed.sum(axis=1)

@@ -24,17 +24,11 @@ from toprank import PNormPush, PRankBoost, RankBoost, metrics
 
 RESULTS = ROOT / "results" / "rule_defaults.jsonl"
 CHECKPOINTS = (5, 10, 25, 50, 100)
-BEFORE = {
-    "RankBoost": "rate 1",
-    "PNormPush": "rate 1",
-    "PRankBoost": "area, rate 1, length 6",
-}  # at 100 rounds
+# at 100 rounds
+BEFORE = {"RankBoost": "rate 1", "PNormPush": "rate 1", "PRankBoost": "area, rate 1, length 6"}
 
-LARGE = (
-    "creditcard_fraud",
-    "ijcnn1",
-    "a9a",
-)  # looked at beside the small sets: between rates of .25 and .5 they decided
+# looked at beside the small sets: between rates of .25 and .5 they decided
+LARGE = ("creditcard_fraud", "ijcnn1", "a9a")
 TAKEN = """\
 What was taken, at 100 rounds: rate 0.5 for RankBoost and PNormPush, length 3 with the paper's step for PRankBoost; each is
 better than the defaults before on both halves. What is better still here was not taken: a rate of 0.25 has not converged

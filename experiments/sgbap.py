@@ -89,11 +89,8 @@ SMALL_TREES = [{"max_depth": depth} for depth in (2, 4, 6)]
 LARGE_TREES = [
     {"max_depth": 0},  # as many leaves as below
     {"max_depth": 8},
-    {
-        "max_depth": 200,
-        "max_leaves": 0,
-        "colsample_bynode": 0.1,
-    },  # grown to the end, as in a forest
+    # grown to the end, as in a forest
+    {"max_depth": 200, "max_leaves": 0, "colsample_bynode": 0.1},
 ]
 
 

@@ -16,9 +16,8 @@ from experiments.treerank import published as treerank_published
 from toprank import datasets, metrics, objectives
 
 RESULTS = ROOT / "results"
-COMMANDS = {
-    "auto_choices": ".auto.choices report FOLDER"
-}  # of pages that are not called like their experiment
+# of pages that are not called like their experiment
+COMMANDS = {"auto_choices": ".auto.choices report FOLDER"}
 
 HEAD = """# The papers again
 

@@ -360,9 +360,8 @@ def test_dates_written_as_text_are_days_in_every_partition(client):
     y = (moments.month == 12).astype(int)
     X = pd.DataFrame({"day": moments.strftime("%d/%m/%Y"), "noise": days % 7})
     ranker = {"n_estimators": 5, "n_seeds": 1, "random_state": 0, "n_jobs": 1}
-    spread = dd.from_pandas(
-        X.assign(label=y, weight=1), npartitions=60
-    )  # some hold days below 13 alone
+    # some hold days below 13 alone
+    spread = dd.from_pandas(X.assign(label=y, weight=1), npartitions=60)
     model = DaskGradientBoostingRanker(**ranker).fit(
         features(spread), spread["label"], client=client
     )

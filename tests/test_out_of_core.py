@@ -175,10 +175,8 @@ def test_a_sample_stands_for_all_rows() -> None:
     assert copies[~drawn].sum() == pytest.approx(45_000)
     parts = np.array_split(positive, [7, 20_000])
     shares = [len(part) / len(positive) for part in parts]
-    for most in (
-        50_000,
-        49_000,
-    ):  # rows of which all may be held are all held, however they are cut
+    # rows of which all may be held are all held, however they are cut
+    for most in (50_000, 49_000):
         sizes = [
             len(weighted_sample(part, 0, most, most, share)[0])
             for part, share in zip(parts, shares, strict=True)

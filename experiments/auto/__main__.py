@@ -44,14 +44,8 @@ RESULTS = ROOT / "results" / "auto.jsonl"
 MOST_ROWS = 75_000  # of a set; of a larger one a random part
 FOREIGN = ("autogluon", "flaml", "perpetual")
 AUTO = "AutoRanker"
-FIXED = (
-    "default",
-    "catboost",
-    "lightgbm",
-    "xgboost",
-    "random_forest",
-    "balanced_forest",
-)  # of experiments.defaults
+# of experiments.defaults
+FIXED = ("default", "catboost", "lightgbm", "xgboost", "random_forest", "balanced_forest")
 SPACES = {
     "lightgbm": {
         "n_estimators": [100, 200, 400, 800], "learning_rate": [0.01, 0.03, 0.1],

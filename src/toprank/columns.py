@@ -417,9 +417,8 @@ def _kind(dtype: Any) -> str:
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return the cells of a numeric column as floats, NaN where missing; also those written as text."""
     try:
-        if (
-            _kind(column.dtype) == "dates or times"
-        ):  # NumPy would take them for counts of a time unit
+        # NumPy would take them for counts of a time unit
+        if _kind(column.dtype) == "dates or times":
             raise TypeError("they are dates or times")
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:

@@ -301,9 +301,8 @@ def test_what_cannot_finish_is_not_begun(set_clock: Any) -> None:
 def test_a_slow_start_does_not_make_the_others_look_slow(set_clock: Any) -> None:
     clock = set_clock(lambda configuration, n_rows: 0.02 if len(clock.rows) > 1 else 3.0)
     model = quick(portfolio=("linear", "rankboost", "extra trees"), time_limit=8).fit(*rows(120))
-    assert (
-        model.leaderboard_["status"].eq("done").all()
-    )  # the first fit may load or compile something
+    # the first fit may load or compile something
+    assert model.leaderboard_["status"].eq("done").all()
 
 
 def test_a_configuration_slower_than_foreseen_is_given_up(set_clock: Any) -> None:

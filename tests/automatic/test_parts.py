@@ -340,9 +340,8 @@ def test_the_choice_of_configurations() -> None:
     assert "kernel logistic" in choose_configurations(None, 10)
     assert not {"kernel logistic", "prankboost"} & set(choose_configurations(None, 10_000))
     assert not {"prankboost", "rankboost", "ranking forest"} & set(choose_configurations(None, 10))
-    assert list(choose_configurations(["prankboost"], 10_000)) == [
-        "prankboost"
-    ]  # nothing else is left
+    # nothing else is left
+    assert list(choose_configurations(["prankboost"], 10_000)) == ["prankboost"]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.4, 0.95])

@@ -75,9 +75,8 @@ def test_the_stairs_follow_the_logistic_regression():
     margin = predict_margin(linear_trees(model, data), data.X)
     expected = naive(frame, y)
     assert np.corrcoef(margin, expected)[0, 1] > 0.999
-    exact = draw()[0].assign(
-        many=2.0
-    )  # where every value has a step of its own there is no difference
+    # where every value has a step of its own there is no difference
+    exact = draw()[0].assign(many=2.0)
     exact["gaps"] = exact["gaps"].round(0)
     model, data = checked(exact, y)
     margin = predict_margin(linear_trees(model, data), data.X)

@@ -80,9 +80,8 @@ def test_the_usual_setting_is_left_only_for_one_that_leads_beyond_its_standard_e
     usual = np.array([0.5, 0.6, 0.7])
     assert _better_than_usual(2, {0: usual, 2: usual + np.array([0.1, 0.12, 0.09])}) == 2
     assert _better_than_usual(2, {0: usual, 2: usual + np.array([0.3, -0.2, 0.0])}) == 0
-    assert (
-        _better_than_usual(2, {0: usual[:1], 2: usual[:1] + 0.01}) == 2
-    )  # one split: no error known
+    # one split: no error known
+    assert _better_than_usual(2, {0: usual[:1], 2: usual[:1] + 0.01}) == 2
 
 
 def test_few_rows_are_judged_by_more_and_more_folds():

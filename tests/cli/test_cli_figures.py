@@ -62,6 +62,5 @@ def test_the_leaderboard_fits_80_columns(folder, monkeypatch):
     lines = result.stdout.splitlines()
     assert max(len(line.rstrip()) for line in lines if "has the highest" not in line) <= 80
     board = [line for line in lines if line.split()[:1] == ["linear"]]
-    assert (
-        len(board[0].split()) == 10
-    )  # one line: a name, an interval, four figures and the seconds
+    # one line: a name, an interval, four figures and the seconds
+    assert len(board[0].split()) == 10

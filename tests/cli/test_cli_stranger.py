@@ -96,9 +96,8 @@ def test_a_model_of_dates_scores_parquet_and_other_orders_alike(tmp_path):
                "--drop", "merchant,card", "--model", "linear", "--no-calibration"]  # fmt: skip
     model = tmp_path / "m.toprank"
     ok("fit", written(table, tmp_path / "train.csv"), *columns, "--out", model)
-    early = table[table["opened"].str[:2].astype(int) <= 12].drop(
-        columns="fraud"
-    )  # days that could be months
+    # days that could be months
+    early = table[table["opened"].str[:2].astype(int) <= 12].drop(columns="fraud")
     typed = early.assign(
         opened=pd.to_datetime(early["opened"], format="%d/%m/%Y"),
         paid_at=pd.to_datetime(early["paid_at"]),

@@ -295,9 +295,8 @@ def test_the_usual_strength_grows_with_the_rows_beyond_a_thousand(rng) -> None:
     y = (X[:, 0] + rng.normal(size=3000) > 2).astype(int)
     assert pytest.approx(3 * 50 / 4, rel=1e-9) == RankSVM().fit(X, y).C_
     assert pytest.approx(50 / 4, rel=1e-9) == RankSVM().fit(X[:900], y[:900]).C_
-    half = np.where(
-        np.arange(3000) < 1500, 7.0, 0.0
-    )  # a row of weight 0 is absent, the unit does not matter
+    # a row of weight 0 is absent, the unit does not matter
+    half = np.where(np.arange(3000) < 1500, 7.0, 0.0)
     assert pytest.approx(1.5 * 50 / 4, rel=1e-9) == RankSVM().fit(X, y, sample_weight=half).C_
 
 

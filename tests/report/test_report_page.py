@@ -183,9 +183,8 @@ def themes(page):
 def test_colours_can_be_read_in_both_themes(page):
     found = list(themes(page))
     assert len(found) == 3
-    assert (
-        found[1] == found[2]
-    )  # the dark theme is written twice: for the system and for the button
+    # the dark theme is written twice: for the system and for the button
+    assert found[1] == found[2]
 
     def contrast(one, other):
         low, high = sorted((luminance(one), luminance(other)))

@@ -148,9 +148,8 @@ def test_columns_of_lists_are_refused_when_data_are_made() -> None:
     table = pa.table({"who": IDS, "tags": pa.array([["a"]] * 20)})
     with pytest.raises(ValueError, match=r"visit.tags holds VARCHAR\[\], which cannot be"):
         data_of({"visit": table})
-    RelationalData(
-        {"visit": table}, pd.DataFrame({"id": IDS}), arguments={"visit": ["who"]}
-    )  # it may be left out
+    # it may be left out
+    RelationalData({"visit": table}, pd.DataFrame({"id": IDS}), arguments={"visit": ["who"]})
 
 
 def test_a_column_without_any_value_is_no_obstacle() -> None:

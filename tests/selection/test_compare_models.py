@@ -410,9 +410,8 @@ def test_groups_are_drawn_whole():
     codes = np.arange(120) // 6
     evaluator = Evaluator(fpr=(0, 0.5))
     drawn = evaluator.resample(ComparisonData(None, y == 1, groups=codes), X[:, 0], 200, 0)
-    counts = [
-        np.bincount(np.random.default_rng(0).integers(20, size=20), minlength=20)
-    ]  # the first draw of the same stream
+    # the first draw of the same stream
+    counts = [np.bincount(np.random.default_rng(0).integers(20, size=20), minlength=20)]
     rows = np.repeat(np.arange(120), counts[0][codes])
     repeated = evaluator.metrics(ComparisonData(None, y[rows] == 1), X[rows, 0])
     np.testing.assert_allclose(drawn[:, 0], repeated, rtol=1e-12)

@@ -30,10 +30,8 @@ __all__ = [
 ]
 
 N_STEPS = 12
-N_HALVES, N_BAGS = (
-    20,
-    4,
-)  # random halves of the rows that tell the standard errors; those that greedy selection sees
+# random halves of the rows that tell the standard errors; those that greedy selection sees
+N_HALVES, N_BAGS = 20, 4
 PRIOR_POSITIVES = 300.0  # with as many positives, greedy selection has half of the say,
 LEAST_SAY = 0.25  # and with so few that it has less than this, none
 MOST_ROWS = 5_000  # of each class, that the choice looks at

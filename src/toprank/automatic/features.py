@@ -144,10 +144,8 @@ class TableFeatures:
         ids, hidden = _identifiers(matrix, columns), set(texts)  # text has features of its own
         kept, notes = _telling(table, [name for name, _ in parts], ids, hidden, matrix.shape[1])
         if not kept and len(matrix) < 2:
-            kept, notes = (
-                [0],
-                [],
-            )  # one row tells nothing about its columns; other checks will say so
+            # one row tells nothing about its columns; other checks will say so
+            kept, notes = [0], []
         if not kept:
             raise ValueError(
                 "every column is the same in all rows, or another in every row: there is nothing to learn from"

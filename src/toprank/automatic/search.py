@@ -32,12 +32,8 @@ PROBES = (500, 2_000)  # rows of two short fits that tell how the time of a conf
 PROBE_ABOVE = 4_000  # rows
 SAFETY = 1.3  # a fit may take so much longer than was foreseen
 FEWEST_ROWS = 2_000  # that a sample for lack of time has
-DONE, STOPPED, NOT_BEGUN, FAILED = (
-    "done",
-    "stopped: no time left",
-    "not begun: no time left",
-    "failed",
-)
+DONE, FAILED = "done", "failed"
+STOPPED, NOT_BEGUN = "stopped: no time left", "not begun: no time left"
 
 
 @dataclass
@@ -126,9 +122,8 @@ class Search:
         self.trials = [Trial(name, configuration) for name, configuration in chosen.items()]
         self.notes: list[str] = []
         self.interrupted = False
-        self.speeds: dict[
-            str, float
-        ] = {}  # of each trial: seconds of its quickest fit over its cost
+        # of each trial: seconds of its quickest fit over its cost
+        self.speeds: dict[str, float] = {}
 
     # -- the loop --------------------------------------------------------------------------------
 

@@ -228,9 +228,8 @@ class _Run:
             self.scores: Any = self.base + self._margins()
         else:
             self.scores = _starting_scores(start, data, self.objective)
-            if (
-                self.cached
-            ):  # asked for once, XGBoost keeps the margins up to date as it grows trees
+            # asked for once, XGBoost keeps the margins up to date as it grows trees
+            if self.cached:
                 # (not quite the scores of `start`, whose splits may fall inside a bin of these rows)
                 self.base = self.scores - self._margins()
                 if start is None:

@@ -40,9 +40,8 @@ __all__ = [
 SEARCH_RATE, SEARCH_ROUNDS, SEARCH_PATIENCE = 0.2, 500, 60
 SLOW_ROWS = 2_000  # below, half that rate
 MOST_ROUNDS = 900  # of the seeds of one objective together
-LINEAR_LIFT = (
-    0.9  # of the trees' lift above chance that a linear model must reach to be averaged with them
-)
+# of the trees' lift above chance that a linear model must reach to be averaged with them
+LINEAR_LIFT = 0.9
 # XGBoost's threads have little to share out in a table of fewer cells, and much to wait for
 FEW_CELLS = 1_000_000
 

@@ -33,9 +33,8 @@ SEEDS = 3  # averaged where rows are few, as GradientBoostingRanker does
 KEPT = 1 / 3  # of the settings after each stage of the search
 EARLY_ROUNDS, MEASURED = 25, 5  # each of the first rounds is measured, then every fifth
 
-LEAST_LENGTH = (
-    2.0  # rounds times learning rate: with few positives, early rounds look good by chance
-)
+# rounds times learning rate: with few positives, early rounds look good by chance
+LEAST_LENGTH = 2.0
 
 # Settings that users of XGBoost start from; the others are drawn at random. The first is left only for one
 # that is better by more than chance explains.
@@ -326,9 +325,8 @@ def inner_splits(y: np.ndarray, groups: Any, time: Any, gap: Any, seed: int) -> 
     few = len(y) < FEW_ROWS or np.count_nonzero(y > 0) < FEW_POSITIVES
     quarters = round(1 / HELD_OUT)
     try:
-        if (
-            time is not None
-        ):  # the first quarter has no past; the latest is the most like what comes
+        # the first quarter has no past; the latest is the most like what comes
+        if time is not None:
             splits = make_splits(y, time=time, gap=gap, n_splits=quarters - 1)[::-1]
         else:
             splits = make_splits(

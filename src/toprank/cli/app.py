@@ -61,9 +61,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(
-        100_000
-    )  # the search for garbage takes a tenth of the time that libraries load in
+    # the search for garbage takes a tenth of the time that libraries load in
+    gc.set_threshold(100_000)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it lives as long as the process

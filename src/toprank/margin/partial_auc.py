@@ -472,9 +472,8 @@ class PartialAUCRanker(LinearRanker):
             )
         self.embedding_ = embedding
         embedded = embedding.fit_transform(rows, data.y.astype(np.int64))
-        small = (
-            embedded.shape[0] * embedded.shape[1] <= _SMALL
-        )  # quicker without the zeros' indices
+        # quicker without the zeros' indices
+        small = embedded.shape[0] * embedded.shape[1] <= _SMALL
         return to_dense(embedded) if small else embedded
 
 

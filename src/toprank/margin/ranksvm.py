@@ -250,9 +250,8 @@ class RankSVM(GradedQueries, KernelRanker):
         if self.loss_scale == "sum":
             return 1.0
         variance = float((fit_scaler(features, weights, scale=False).deviation ** 2).sum())
-        n_rows = float(
-            weights.sum() ** 2 / (weights @ weights)
-        )  # as many of one weight tell as much
+        # as many of one weight tell as much
+        n_rows = float(weights.sum() ** 2 / (weights @ weights))
         strength = _USUAL_STRENGTH * max(1.0, n_rows / _USUAL_ROWS)
         return strength / variance if variance > 0 else 1.0
 

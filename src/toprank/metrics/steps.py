@@ -25,10 +25,8 @@ __all__ = [
     "staircase",
 ]
 
-MANY_ROWS, RARE = (
-    10_000,
-    0.02,
-)  # so many rows with at most this share of positives: only these are sorted
+# so many rows with at most this share of positives: only these are sorted
+MANY_ROWS, RARE = 10_000, 0.02
 
 Job = tuple[Callable[..., Any], dict[str, Any]]  # a core and its parameters
 

@@ -119,9 +119,8 @@ def modules_of(kind: str) -> dict[str, str]:
 def class_of(kind: str, name: Any) -> type:
     """Return the class of a kind and name."""
     require(isinstance(name, str), f"it names a {kind} that is not text")
-    modules = (
-        RECORDS if kind == "record" and name in RECORDS else modules_of(kind)
-    )  # or Numba comes
+    # or Numba comes
+    modules = RECORDS if kind == "record" and name in RECORDS else modules_of(kind)
     require(name in modules, f"it holds a {kind} {name[:60]!r}, which is not among those allowed")
     return getattr(import_module(modules[name]), name.rpartition(".")[2])
 

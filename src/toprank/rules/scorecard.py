@@ -130,9 +130,8 @@ class Candidates(NamedTuple):
     operator: np.ndarray  # index into OPERATORS
     column: np.ndarray
     size: np.ndarray  # the cut of a threshold; how many categories are listed
-    orders: tuple[
-        np.ndarray, np.ndarray
-    ]  # bins of categories: greatest ratio first, smallest first
+    # bins of categories: greatest ratio first, smallest first
+    orders: tuple[np.ndarray, np.ndarray]
 
 
 OPERATORS = ("<=", ">", "in top", "in bottom", "not in top", "not in bottom", "is missing")

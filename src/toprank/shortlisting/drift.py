@@ -24,9 +24,8 @@ LARGE_SCORES = 0.5
 FALSE_ALARM = 1e-3  # chance of any warning at all on a table that has not drifted
 N_BINS = 10
 MIN_UNSEEN = 0.01  # share of unseen categories that is reported
-MANY_VALUES = (
-    0.5  # of all training rows: so many different texts are names, and new rows bring new ones
-)
+# of all training rows: so many different texts are names, and new rows bring new ones
+MANY_VALUES = 0.5
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,8 @@ class BinnedSample(NamedTuple):
     weight: np.ndarray
     n_bins: np.ndarray  # the bytes of a column are below this number, or MISSING
     is_category: np.ndarray  # whether a cell may cut the column into any two sets of bytes
-    rising: (
-        np.ndarray
-    )  # whether the side of the greater bytes must have the greater share of positives
+    # whether the side of the greater bytes must have the greater share of positives
+    rising: np.ndarray
 
 
 class Workspace(NamedTuple):

@@ -646,8 +646,7 @@ def _grow_member(
     scores = tree.smoothed_precision if by_precision else tree.mid_ranks(leaf, sample.weight)
     is_outside = counts == 0
     unseen = leaf[is_outside]
-    if (
-        sample.final_rows is not None
-    ):  # the order of the categories has seen the labels of these rows
+    # the order of the categories has seen the labels of these rows
+    if sample.final_rows is not None:
         unseen = tree.apply(sample.rows[is_outside])
     return tree, scores, leaf, unseen, is_outside

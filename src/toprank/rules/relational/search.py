@@ -72,10 +72,8 @@ MAX_AGGREGATES = 100  # over the head's arguments
 MAX_INNER_LEFTS = 8  # aggregates over variables that are no arguments of the head, in one step
 MAX_PAIRS = 6  # pairs of variables that are compared in one step
 ROUNDING = 1e-12  # of the greatest value, at least of 1: a difference that is none
-MANY, MOST = (
-    0.5,
-    0.9,
-)  # shares of positives without facts: named with other findings, reported alone
+# shares of positives without facts: named with other findings, reported alone
+MANY, MOST = 0.5, 0.9
 
 
 # -- what clauses may say --------------------------------------------------------------------------
@@ -115,9 +113,8 @@ class Language:
     background: Background
     functions: tuple[str, ...] = ("count", "min", "max", "mean", "sum")
     max_aggregates: int = 300
-    through_links: bool = (
-        False  # whether a table that only links an example to others is no step of its own
-    )
+    # whether a table that only links an example to others is no step of its own
+    through_links: bool = False
 
     @cached_property
     def comparable(self) -> frozenset[str]:
