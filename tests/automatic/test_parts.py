@@ -276,6 +276,13 @@ def test_a_widened_interval_stays_between_0_and_1(value: float) -> None:
     assert high - low >= 0.02
 
 
+def test_what_a_final_model_gains_moves_the_upper_end_alone() -> None:
+    plain, moved = (widen(0.3, 0.2, 0.45, 1.5, 0.01, gain) for gain in (0.0, 0.1))
+    assert moved[0] == plain[0]
+    odds = [high / (1 - high) for _, high in (plain, moved)]
+    assert np.log(odds[1] / odds[0]) == pytest.approx(0.1)
+
+
 # -- explanations -------------------------------------------------------------------------------------
 
 

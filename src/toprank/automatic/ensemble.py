@@ -245,6 +245,7 @@ def cross_fitted_ensemble(
 
 LEVEL = 0.95
 LUCK = 0.25  # variance between fits, over that of the held-out rows
+GAIN = 0.1  # log-odds by which the mean of all fold models is better than the one that did not see a row
 DRAWN_ROWS = 2e7  # in all resamples
 FEWEST, MOST = 100, 500  # resamples
 
@@ -264,8 +265,8 @@ def assess(
 
     The scores are those of `cross_fitted_ensemble`: neither the models nor their weights have seen the row.
     A bootstrap of the rows says how far their metric may lie from that of all rows to come; the metric of a
-    new list varies in its turn, the more the shorter it is. The interval allows for both, and for the luck
-    of one fit.
+    new list varies in its turn, the more the shorter it is. The interval allows for both, for the luck of one
+    fit and, at its upper end, for what the mean of all models gains over the one that did not see a row.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ def assess(
             continue  # it cannot be computed from these rows
         value, low, high = map(float, figures)
         if min(low, value) >= 0 and max(high, value) <= 1:
-            low, high = widen(value, low, high, factor, 1 / n_positives)
+            low, high = widen(value, low, high, factor, 1 / n_positives, GAIN)
         else:
             half = factor * (high - low) / 2
             low, high = value - half, value + half
@@ -316,7 +317,7 @@ def assess(
 
 
 def widen(
-    value: float, low: float, high: float, factor: float, least: float
+    value: float, low: float, high: float, factor: float, least: float, gain: float = 0.0
 ) -> tuple[float, float]:
     """Widen an interval of a metric between 0 and 1 by a factor, around its value, in log-odds.
 
@@ -327,6 +328,8 @@ def widen(
         Of the half-width.
     least : float
         The interval reaches at least so far to either side, within 0 and 1.
+    gain : float, default=0.0
+        Log-odds that the upper end is moved up by.
 
     Examples
     --------
@@ -343,7 +346,5 @@ def widen(
         return float(np.log(inside) - np.log1p(-inside))
 
     half = factor * (log_odds(high) - log_odds(low)) / 2
-    ends = [1 / (1 + np.exp(-(log_odds(value) + sign * half))) for sign in (-1, 1)]
-    return float(max(min(ends[0], value - least), 0.0)), float(
-        min(max(ends[1], value + least), 1.0)
-    )
+    lower, upper = (1 / (1 + np.exp(-log_odds(value) - move)) for move in (-half, half + gain))
+    return float(max(min(lower, value - least), 0.0)), float(min(max(upper, value + least), 1.0))
