@@ -1,6 +1,6 @@
 """Choices of AutoRanker from kept scores: order of the portfolio, weights, folds or refit, coverage.
 
-    python -m experiments.auto.choices collect FOLDER [--most-rows N] [--splits N] [--minutes N]
+    python -m experiments.auto.choices collect FOLDER [--most-rows N] [--splits N] [--first N] [--minutes N]
     python -m experiments.auto.choices report FOLDER
 
 `collect` keeps out-of-fold and test scores of every configuration on the development sets as arrays, and a run that was
@@ -42,7 +42,7 @@ REFERENCE = "CatBoost"  # scored on the test rows only, with categories of its o
 def collect(row: pd.Series, split: int, folder: Path) -> None:
     """Fill the folder of one split of one set: five folds and a refit of each configuration."""
     rows = read_split(row, split)
-    columns = Columns.of(rows.X)
+    columns = Columns.of(rows.X, dates=True)
     X, X_test, y = columns.matrix(rows.X), columns.matrix(rows.X_test), rows.y.astype(float)
     folds = make_splits(rows.y, n_splits=N_FOLDS, random_state=split)
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +92,8 @@ class KeptSplit:
             for kind in ("test", "refit")
         )
         self.reference = precision(self.y_test, np.load(folder / "reference.npz")["test"])
+        alone = [self.value(plain_mean, [m]) for m in range(len(self.names))]
+        self.usual, self.spread = float(np.median(alone)), max(float(np.std(alone)), 0.005)
 
     def data(self, columns: np.ndarray) -> TrainingData:
         return TrainingData(columns, self.y, None, None)
@@ -102,6 +104,13 @@ class KeptSplit:
         """Return the test AP of the members weighted by a rule."""
         weights = rule(self.data(self.columns[:, members]), precision)
         return precision(self.y_test, (self.refit if refit else self.test)[:, members] @ weights)
+
+    def standing(self, members: list[int]) -> float:
+        """Return the test AP of the mean of members in standard deviations between them, at most two.
+
+        On a few small sets members differ by tenths; means of AP would tell of these alone.
+        """
+        return float(np.clip((self.value(plain_mean, members) - self.usual) / self.spread, -2, 2))
 
 
 def best_member(held_out: TrainingData, metric: Callable[..., float]) -> np.ndarray:
@@ -122,10 +131,10 @@ RULES = {
 
 
 def greedy_order(splits: list[KeptSplit]) -> list[str]:
-    """Return the configurations, each the one that helps the test AP most when it joins those before."""
+    """Return the configurations, each the one that helps most when it joins those before."""
     left, order = list(range(len(splits[0].names))), []
     while left:
-        gains = [np.mean([s.value(plain_mean, [*order, m]) for s in splits]) for m in left]
+        gains = [np.mean([s.standing([*order, m]) for s in splits]) for m in left]
         order.append(left.pop(int(np.argmax(gains))))
     return [splits[0].names[m] for m in order]
 
@@ -164,11 +173,17 @@ def report(folder: Path) -> str:
     for m, name in enumerate(splits[0].names):
         add(f"{name} alone", lambda s, m=m: s.value(plain_mean, [m]))
     header = ["choice", f"{len(splits)} splits", "first half", "second half", "below 60 positives"]
-    text = "# Choices of AutoRanker\n\nMean test AP; fold models averaged unless the row says otherwise.\n\n"
+    numbers = ", ".join(sorted({f.name.rsplit(" ", 1)[1] for f in complete}))
+    text = f"# Choices of AutoRanker\n\nMean test AP on sets up to 4,600 rows, split number {numbers}; fold models averaged unless the row says otherwise.\n\n"
     text += markdown_table(header, rows)
     text += f"\nThe 95% interval holds the test AP in {coverage(splits):.3f} of the splits.\n\n"
-    for place, half in zip(("first", "second"), halves, strict=True):
-        text += f"Order by what each adds to the plain mean, {place} half: {', '.join(greedy_order(half))}.\n\n"
+    text += "Order by what each adds to the plain mean of those before, in standard deviations between the members of a set:\n\n"
+    for place, part in (
+        ("all splits", splits),
+        ("first half", halves[0]),
+        ("second half", halves[1]),
+    ):
+        text += f"- {place}: {', '.join(greedy_order(part))}.\n"
     return text
 
 
@@ -179,6 +194,7 @@ def main() -> None:
     parser.add_argument("--most-rows", type=int, default=4_600)
     parser.add_argument("--most-columns", type=int, default=120)
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no set after these")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -189,7 +205,7 @@ def main() -> None:
         return
     sets, start = all_sets(), time.perf_counter()
     sets = sets[(sets["rows"] <= options.most_rows) & (sets["features"] <= options.most_columns)]
-    for split in range(options.splits):
+    for split in range(options.first, options.first + options.splits):
         for name, row in sets.sample(frac=1, random_state=split).iterrows():
             if time.perf_counter() - start > 60 * options.minutes:
                 return

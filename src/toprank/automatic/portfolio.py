@@ -1,9 +1,8 @@
 """The portfolio: configurations of the methods, in the order in which they are tried.
 
-Two cheap ones and boosted trees that every installation has come first, then by the average precision that each
-reaches alone on development sets. `python -m experiments.auto.choices` prints these figures, and the order in
-which each helps those before it most: on both halves of the sets CatBoost is its first, the rest differs and
-was not followed.
+First two cheap ones and boosted trees that every installation has: on development sets these three help the mean
+of those before them most. `python -m experiments.auto.choices` prints that order. CatBoost is tried early for what
+it makes of categories; on the rest the halves of the sets do not agree.
 """
 
 from __future__ import annotations
