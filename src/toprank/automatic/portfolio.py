@@ -1,8 +1,8 @@
 """The portfolio: configurations of the methods, in the order in which they are tried.
 
-First two cheap ones and boosted trees that every installation has: on development sets these three help the mean
-of those before them most. `python -m experiments.auto.choices` prints that order. CatBoost is tried early for what
-it makes of categories; on the rest the halves of the sets do not agree.
+First two cheap ones and boosted trees that every installation has: on development sets these three help the
+mean of those before them most, an order that `python -m experiments.auto.choices` prints. CatBoost is tried
+early for what it makes of categories; on the rest the halves of the sets do not agree.
 """
 
 from __future__ import annotations
