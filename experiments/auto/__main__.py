@@ -197,8 +197,8 @@ its budget of 1.0. The models with fixed settings, GradientBoostingRanker() amon
 The comparison goes on where it stopped; each table says on how many sets it stands. Not all of it is unseen: the weights of
 members and which are tried by default were looked at on ten sets, of which hepatitis, home_credit_1000 and
 indo_rct_pancreatitis are here, and the form of categories on horse_colic_euthanized, thoracic_surgery_death and
-primary_tumor_pancreas. The cells of AutoRanker are older than the last change of its boosted members (more columns drawn of
-few), those of the default are not.
+primary_tumor_pancreas. That the interval reaches further up than down was decided after an earlier run of the first 46
+sets, split 0, in which all four values outside lay above it.
 """
 
 
