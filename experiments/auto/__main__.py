@@ -248,9 +248,10 @@ def write_report(seconds: float, cores: int, clock: str) -> str:
     ]
     text += markdown_table([*header, "worst bucket of positives"], rows)
     everyone = wide[[AUTO, *rivals]].groupby("data").mean()
-    whole = everyone.dropna()
+    most = max(everyone[m].notna().sum() for m in rivals)
+    whole = everyone[[m for m in everyone if everyone[m].notna().sum() > most / 2]].dropna()
     ranks = whole.rank(axis=1, ascending=False).mean()
-    text += f"\n## The {len(whole)} sets that all have finished\n\n" + markdown_table(
+    text += f"\n## The {len(whole)} sets that all of these have finished\n\n" + markdown_table(
         ["method", "mean AP", "mean rank"],
         [[m, float(whole[m].mean()), float(ranks[m])] for m in whole.mean().sort_values(ascending=False).index],
     )  # fmt: skip
