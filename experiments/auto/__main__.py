@@ -198,7 +198,8 @@ The comparison goes on where it stopped; each table says on how many sets it sta
 members and which are tried by default were looked at on ten sets, of which hepatitis, home_credit_1000 and
 indo_rct_pancreatitis are here, and the form of categories on horse_colic_euthanized, thoracic_surgery_death and
 primary_tumor_pancreas. That the interval reaches further up than down was decided after an earlier run of the first 46
-sets, split 0, in which all four values outside lay above it.
+sets, split 0, in which all four values outside lay above it. Sets with up to 100 positives have more splits than others:
+after the first one AutoRanker stood .010 behind the default there.
 """
 
 
