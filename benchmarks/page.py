@@ -54,18 +54,19 @@ def ratios(known: dict[str, dict[str, Any]]) -> str:
 
 
 def other_bars(known: dict[str, dict[str, Any]]) -> str:
-    """Return the table of figures that are no ratios of times."""
+    """Return the table of figures that are no ratios of times, those that miss their bar first."""
+    others = [
+        (figures["met"], name, figures) for name, figures in known.items() if "limit" in figures
+    ]
+    if not others:  # not measured yet
+        return ""
     rows = [
         [name, f"{figures['value']:.3g} {figures['unit']}", f"{figures['side']} {figures['limit']:g}",
-         "met" if figures["met"] else "**missed**", figures["on"]]
-        for name, figures in sorted(known.items(), key=lambda item: (item[1].get("met"), item[0]))
-        if "limit" in figures
+         "met" if met else "**missed**", figures["on"]]
+        for met, name, figures in sorted(others, key=lambda other: other[:2])
     ]  # fmt: skip
-    return (
-        "## Errors, rates, memory\n\n" + table(["benchmark", "figure", "bar", "", "on"], rows)
-        if rows
-        else ""
-    )
+    head = ["benchmark", "figure", "bar", "", "on"]
+    return f"## Errors, rates, memory\n\n{table(head, rows)}"
 
 
 def growth(known: dict[str, dict[str, Any]]) -> str:
