@@ -103,7 +103,7 @@ def test_dates_become_days_where_they_are_taken() -> None:
     assert columns.extended(columns).dates == columns.dates
     later = frame.assign(day=["4/3/1972", None], when=[3.0, 4.5])  # by itself it could be of April
     np.testing.assert_array_equal(columns.matrix(later)[:, :2], [[3.0, 793.0], [4.5, np.nan]])
-    with pytest.raises(ValueError, match=r"'day' held numbers"):
+    with pytest.raises(ValueError, match=r"'day' held dates"):
         columns.matrix(frame.assign(day=["soon", "late"]))
     assert "'day'" in str(columns.differences(frame.assign(day=["soon", "late"])))
 

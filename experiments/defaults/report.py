@@ -30,8 +30,9 @@ given as such to the boosters and as codes to the forests; dates, also those wri
 are means over splits, then over sets. Every choice was looked at on both halves of these sets: the linear model and its
 weight, the columns drawn, the form of categories and of dates on other splits than those here (seeds 10 to 12), rounds and
 rates of categories on these. That the linear model must come close to the trees was added after a first version had been
-run on split 0 of all sets and had lost on a few;
-that run was thrown away and made again. So no figure is on sets that nobody has seen, and split 0 is a little flattered; the table of halves says how each choice does on the half that it would not have been made on.
+run on split 0 of all sets and had lost on a few; that run was thrown away and made again. So no figure is on sets that
+nobody has seen, and split 0 is a little flattered; the table of halves says how each choice does on the half that it would
+not have been made on.
 
 """
 

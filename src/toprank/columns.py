@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toprank.parsing import date_order, parse_numbers, read_dates, truth_of
+from toprank.parsing import date_order, holds_text, parse_numbers, read_dates, truth_of
 
 __all__ = ["Columns", "SchemaDifference", "as_frame", "check_names", "is_table", "is_text"]
 
@@ -273,6 +273,10 @@ class Columns:
         """Return the cells of a column of numbers or dates as floats."""
         order = self.dates[j] if self.dates else None
         days = None if order is None else read_dates(column, order)
+        if days is None and order is not None and holds_text(column) and column.notna().any():
+            raise ValueError(
+                f"column {self.names[j]!r} held dates in training but has cells that are not dates"
+            )
         return _numbers(column, self.names[j]) if days is None else days
 
     def differences(self, frame: pd.DataFrame) -> SchemaDifference:
