@@ -142,14 +142,21 @@ def choose(method: str, X: pd.DataFrame, y: np.ndarray, seed: int) -> tuple[dict
         values = np.zeros(len(ROUNDS))
         for fit, held_out in splits:
             model = make(method, len(fit), ROUNDS[-1], seed, **chosen).fit(X.iloc[fit], y[fit])
-            for number, scores in enumerate(model.staged_decision_function(X.iloc[held_out]), 1):
-                if number in ROUNDS:  # a model that ends before keeps its last value
-                    at = ROUNDS.index(number)
-                    values[at:] += metrics.average_precision(y[held_out], scores)
-                    values[at + 1 :] -= metrics.average_precision(y[held_out], scores)
+            stages = scores_by_rounds(model, X.iloc[held_out])
+            values += [metrics.average_precision(y[held_out], scores) for scores in stages]
         if values.max() > best[0]:
             best = (values.max(), chosen, ROUNDS[int(values.argmax())])
     return best[1], best[2]
+
+
+def scores_by_rounds(
+    model: GradientBoostingRanker | RankBoost, X: pd.DataFrame
+) -> list[np.ndarray]:
+    """Scores after each number of rounds in the grid; a model that ends before keeps its last ones."""
+    if isinstance(model, GradientBoostingRanker):
+        return list(model.staged_decision_function(X, ROUNDS))
+    every = list(model.staged_decision_function(X))
+    return [every[min(rounds, len(every)) - 1] for rounds in ROUNDS]
 
 
 def fit_and_score(

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from experiments.common import ROOT, Results, markdown_table, use_local_data
-from experiments.sgbap import METHODS, fit_and_score, load
+from experiments.sgbap import FIGURES, METHODS, fit_and_score, load
 from toprank import metrics
 
 SHARES = (0.35, 0.30, 0.25, 0.20, 0.15, 0.10, 0.05, 0.03)
@@ -54,12 +54,12 @@ def run(results: Results, method: str, level: int, repeat: int, runs: int) -> No
     def compute(method: str, level: int, repeat: int, runs: int) -> dict:
         X, y = load("pima")
         X, y = X.iloc[rows], y[rows]
-        test, scores, _ = fit_and_score(method, X, y, repeat)
+        test, scores, chosen = fit_and_score(method, X, y, repeat)
         places = rankdata(-scores) / len(scores)
         positive = y[test] == 1
         return {
-            "average_precision": metrics.average_precision(y[test], scores),
-            "precision_at_k": metrics.precision_at_k(y[test], scores),
+            **{name: getattr(metrics, name)(y[test], scores) for name in FIGURES},
+            "chosen": chosen,
             "positives": int(y.sum()),
             "share": float(y.mean()),
             "rows": rows[test][positive].tolist(),

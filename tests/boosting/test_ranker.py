@@ -80,6 +80,16 @@ def test_stages_end_at_the_decision_function() -> None:
         stages = list(model.staged_decision_function(X))
         assert len(stages) == model.n_estimators_
         np.testing.assert_allclose(stages[-1], model.decision_function(X), atol=2e-5)
+        some = list(model.staged_decision_function(X, [1, 7, 10_000]))
+        np.testing.assert_allclose(some, [stages[0], stages[6], stages[-1]], atol=2e-5)
+
+
+def test_stages_are_asked_for_in_ascending_order() -> None:
+    X, y = draw()
+    model = quick(n_estimators=5).fit(X, y)
+    for rounds in ([3, 2], [0], [2, 2]):
+        with pytest.raises(ValueError, match="rounds must be ascending"):
+            list(model.staged_decision_function(X, rounds))
 
 
 def test_explanations_add_up_to_the_score() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -395,15 +396,30 @@ class GradientBoostingRanker(BoostedTreesRanker):
         shown = (f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
         return f"{text}\n# chosen: {', '.join(shown)}"
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the scores of rows after each round (with the final threshold subtracted)."""
+    def staged_decision_function(
+        self, X: Any, rounds: Iterable[int] | None = None
+    ) -> Iterator[np.ndarray]:
+        """Yield the scores of rows after each round (with the final threshold subtracted).
+
+        Parameters
+        ----------
+        X : array or table of shape (n_rows, n_columns)
+        rounds : iterable of int, optional
+            Only after these numbers of rounds, in ascending order; beyond the last round scores stay the same.
+        """
         check_is_fitted(self)
         X = self._in_form(self._check_rows(X))
+        lengths = [booster.num_boosted_rounds() for booster in self.boosters_]
+        numbers = list(range(1, max(lengths) + 1) if rounds is None else rounds)
+        if any(later <= before for before, later in pairwise([0, *numbers])):
+            raise ValueError(f"rounds must be ascending numbers from 1 up, got {numbers}")
         total = np.zeros(X.shape[0])
-        for number in range(max(b.num_boosted_rounds() for b in self.boosters_)):
-            for booster, weight in zip(self.boosters_, self.booster_weights_, strict=True):
-                if number < booster.num_boosted_rounds():
-                    total += weight * predict_margin(booster, X, (number, number + 1))
+        for before, number in pairwise([0, *numbers]):
+            for booster, weight, length in zip(
+                self.boosters_, self.booster_weights_, lengths, strict=True
+            ):
+                if before < min(number, length):
+                    total += weight * predict_margin(booster, X, (before, min(number, length)))
             yield total - self.offset_
 
     # -- parts of fit ----------------------------------------------------------------------------
