@@ -103,7 +103,7 @@ def run_demo(
     scores = {best: scores_of(model, late[features])}
     check = None
     if comparison.yardstick not in (None, best):
-        rival, _ = fit_model(YARDSTICK, X, y, folds=None, random_state=random_state, n_jobs=n_jobs)
+        rival, _ = fit_model(YARDSTICK, X, y, time=time, folds=None, **settings)
         scores[YARDSTICK] = scores_of(rival, late[features])
         check = compare("average_precision", late["is_fraud"], *scores.values(),
                         n_resamples=n_resamples, random_state=random_state)  # fmt: skip

@@ -1,10 +1,10 @@
-"""Splits of rows into training and test, arguments of `fit`, and out-of-fold scores."""
+"""Splits of rows into training and test, what they go by, arguments of `fit`, and out-of-fold scores."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
@@ -19,10 +19,12 @@ from toprank.progress import progress
 from toprank.validation import check_gap, check_groups, check_time, require_finite
 
 __all__ = [
-    "Split", "Splits", "cross_fitted_scores", "fit_arguments", "fit_takes", "make_indexable",
-    "make_splits", "match_quantiles", "positive_rows", "scores_of", "take_rows",
+    "Split", "SplitKeys", "Splits", "cross_fitted_scores", "fit_arguments", "fit_takes",
+    "inner_splits", "make_indexable", "make_splits", "match_quantiles", "positive_rows", "scores_of",
+    "take_rows",
 ]  # fmt: skip
 
+QUARTERS = 4  # of the rows in time, for inner validation
 SHUFFLES = 20  # of the groups, tried before a fold without both classes is accepted
 
 
@@ -43,6 +45,48 @@ class Splits(list[Split]):
         super().__init__(splits)
         self.kind = kind
         self.notes = tuple(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class SplitKeys:
+    """What splits of some rows go by; see `make_splits`.
+
+    Attributes
+    ----------
+    groups : int ndarray of shape (n_rows,) or None
+    time : ndarray of shape (n_rows,) or None
+    gap : number or timedelta, optional
+    """
+
+    groups: np.ndarray | None = None
+    time: np.ndarray | None = None
+    gap: Any = None
+
+    @classmethod
+    def of(cls, n_rows: int, groups: Any = None, time: Any = None, gap: Any = None) -> SplitKeys:
+        """Check what a user gave for `n_rows` rows.
+
+        Examples
+        --------
+        >>> SplitKeys.of(3, groups=["a", "b", "a"]).groups.tolist()
+        [0, 1, 0]
+        """
+        if time is None and gap is not None:
+            raise ValueError("gap needs time: without it there is no order to keep a distance in")
+        codes = None if groups is None else check_groups(groups, n_rows)
+        when = None if time is None else check_time(time, n_rows)
+        if when is not None:
+            check_gap(gap, when)
+        return cls(codes, when, gap)
+
+    def rows(self, kept: Any) -> SplitKeys:
+        """Return those of some rows."""
+        groups, time = (None if v is None else v[kept] for v in (self.groups, self.time))
+        return SplitKeys(groups, time, self.gap)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as arguments of `make_splits` or of a `fit`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def make_splits(
@@ -100,13 +144,36 @@ def make_splits(
         if int(value) != value or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     positive = positive_rows(y)
-    codes = None if groups is None else check_groups(groups, len(positive))
-    if time is not None:
-        when = check_time(time, len(positive))
-        return _time_splits(positive, when, check_gap(gap, when), codes, n_splits)
-    if gap is not None:
-        raise ValueError("gap needs time: without it there is no order to keep a distance in")
-    return _fold_splits(positive, codes, n_splits, n_repeats, random_state)
+    keys = SplitKeys.of(len(positive), groups, time, gap)
+    if keys.time is not None:
+        return _time_splits(positive, keys.time, check_gap(gap, keys.time), keys.groups, n_splits)
+    return _fold_splits(positive, keys.groups, n_splits, n_repeats, random_state)
+
+
+def inner_splits(
+    y: np.ndarray, keys: SplitKeys, *, n_splits: int, n_repeats: int = 1, random_state: int = 0
+) -> list[Split]:
+    """Split training rows once more, to choose settings by.
+
+    With time: the last quarters of the rows, each tested by what was known before it, the latest first, since
+    it is the most like what comes. Otherwise folds, as in `make_splits`. Empty where a class has fewer than
+    two rows, groups or moments.
+
+    Examples
+    --------
+    >>> y, keys = np.tile([0, 1], 20), SplitKeys.of(40, time=np.arange(40))
+    >>> [(len(s.train), len(s.test)) for s in inner_splits(y, keys, n_splits=3)]
+    [(30, 10), (20, 10), (10, 10)]
+    """
+    known = keys.as_dict()
+    try:
+        if keys.time is not None:
+            return make_splits(y, **known, n_splits=QUARTERS - 1)[::-1]
+        return make_splits(
+            y, **known, n_splits=n_splits, n_repeats=n_repeats, random_state=random_state
+        )
+    except ValueError:
+        return []
 
 
 def positive_rows(y: Any) -> np.ndarray:
@@ -336,6 +403,8 @@ def cross_fitted_scores(
     sample_weight: Any = None,
     qid: Any = None,
     groups: Any = None,
+    time: Any = None,
+    gap: Any = None,
     final: Any = None,
     random_state: Any = 0,
     verbose: int = 0,
@@ -350,14 +419,16 @@ def cross_fitted_scores(
     X : array, sparse matrix, table or RelationalData
     y : array of shape (n_rows,)
     cv : int, splitter or list of (train, test), default=5
-        Number of stratified folds (fewer when a class has fewer rows), or a splitter of
-        scikit-learn, or the folds themselves as arrays of row positions.
+        Number of stratified folds (fewer when a class has fewer rows) or, with `time`, of blocks; or a
+        splitter of scikit-learn, or the folds themselves as arrays of row positions.
     sample_weight : array of shape (n_rows,), optional
         Passed to `fit`. Rows of weight 0 take no part.
     qid : array of shape (n_rows,), optional
         Passed to `fit`; a query is never both in training and in test.
     groups : array of shape (n_rows,), optional
-        A group (a customer, say) is never both in training and in test.
+        A group (a customer, say) is never both in training and in test. Passed to a `fit` that takes them.
+    time, gap : optional
+        As in `make_splits`, where `cv` is a number; passed to a `fit` that takes them.
     final : fitted estimator, optional
         The model on all rows that will score new ones. The scores of each fold are brought to its
         scale, so that on the training rows of the fold, which both models have seen, their scores are
@@ -389,13 +460,17 @@ def cross_fitted_scores(
     X, y = make_indexable(X), column_or_1d(y)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
-    folds = _training_and_test(cv, y, present, qid if groups is None else groups, random_state)
+    keys = SplitKeys.of(len(y), groups, time, gap)
+    apart = SplitKeys.of(len(y), qid if groups is None else groups, time, gap)
+    folds = _training_and_test(cv, y, present, apart.rows(present), random_state)
     total, times = np.zeros(len(y)), np.zeros(len(y))
     tested_by = np.full(len(y), -1)
     final_scores = None if final is None else scores_of(final, X)
     with progress(len(folds), "cross-fitting", enabled=verbose > 0) as advance:
         for fold, (train, test) in enumerate(folds):
-            arguments = fit_arguments(estimator, rows=train, sample_weight=weight, qid=qid)
+            arguments = fit_arguments(
+                estimator, rows=train, sample_weight=weight, qid=qid
+            ) | fit_arguments(estimator, rows=train, skip_unknown=True, **keys.as_dict())
             model = clone(estimator).fit(take_rows(X, train), y[train], **arguments)
             scores = scores_of(model, take_rows(X, test))
             if final_scores is not None:
@@ -435,21 +510,28 @@ def match_quantiles(scores: np.ndarray, own: np.ndarray, final: np.ndarray) -> n
 
 
 def _training_and_test(
-    cv: Any, y: np.ndarray, present: np.ndarray, groups: Any, random_state: Any
+    cv: Any, y: np.ndarray, present: np.ndarray, keys: SplitKeys, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the positions of training and test rows; every training part holds both classes."""
+    """Return the positions of training and test rows; every training part holds both classes.
+
+    `keys` are those of the rows that are present.
+    """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # slow to import
 
     labels = np.unique(y)
     positive = y == labels[-1] if len(labels) <= 2 else y > 0  # of grades, those above 0
-    inside = None if groups is None else np.asarray(groups)[present]
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        n_folds = _count_folds(int(cv), positive[present], inside, "cv")
+    if isinstance(cv, Integral) and not isinstance(cv, bool) and keys.time is not None:
+        blocks = make_splits(positive[present], **keys.as_dict(), n_splits=int(cv))
+        cv = [(present[block.train], present[block.test]) for block in blocks]
+    elif isinstance(cv, Integral) and not isinstance(cv, bool):
+        kind = StratifiedKFold if keys.groups is None else StratifiedGroupKFold
+        n_folds = _count_folds(int(cv), positive[present], keys.groups, "cv")
         seed = check_random_state(random_state).randint(2**31 - 1)
         cv = kind(n_folds, shuffle=True, random_state=seed)
     if hasattr(cv, "get_n_splits"):
-        splits = cv.split(np.zeros((len(present), 1)), positive[present].astype(np.int64), inside)
+        splits = cv.split(
+            np.zeros((len(present), 1)), positive[present].astype(np.int64), keys.groups
+        )
         folds = [(present[train], present[test]) for train, test in splits]
     elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
         kept = np.zeros(len(y), dtype=bool)

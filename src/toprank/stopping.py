@@ -23,9 +23,9 @@ RoundType = TypeVar("RoundType")
 
 
 def hold_out(
-    y: np.ndarray, fraction: float, random_state: int, qid: np.ndarray | None = None
+    y: np.ndarray, fraction: float, random_state: int, groups: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the rows to hold out: the same share of each class, or whole queries.
+    """Return a mask of the rows to hold out: the same share of each class, or whole groups (queries, say).
 
     Both parts have both classes.
 
@@ -40,11 +40,11 @@ def hold_out(
     random = np.random.default_rng(random_state)
     positive = np.asarray(y) > 0
     held_out = np.zeros(len(positive), dtype=bool)
-    if qid is not None:
-        queries = np.unique(qid)
-        if len(queries) < 2:
-            raise ValueError("one query cannot be split for validation; give an eval_set")
-        held_out = np.isin(qid, _draw(queries, fraction, random))
+    if groups is not None:
+        known = np.unique(groups)
+        if len(known) < 2:
+            raise ValueError("one query or group cannot be split for validation; give an eval_set")
+        held_out = np.isin(groups, _draw(known, fraction, random))
     else:
         for label in (True, False):
             rows = np.flatnonzero(positive == label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 import toprank
-from toprank import AutoRanker, CalibratedRanker, metrics
+from toprank import AutoRanker, CalibratedRanker, GradientBoostingRanker, metrics
 from toprank.automatic import portfolio
 from toprank.automatic import search as search_module
 from toprank.automatic.portfolio import PORTFOLIO, Configuration
@@ -165,6 +166,30 @@ def test_groups_are_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
     quick().fit(X, y, qid=groups)
     assert seen
     assert not any(seen)
+
+
+def test_members_with_an_inner_validation_are_given_groups_and_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = rows()
+    groups, seen = np.arange(240) // 4, []
+    original = GradientBoostingRanker.fit
+
+    def spy(self: Any, X: Any, y: Any, *args: Any, **known: Any) -> Any:
+        seen.append(
+            {name: known.get(name) for name in ("groups", "time", "gap")} | {"rows": len(y)}
+        )
+        return original(self, X, y, *args, **known)
+
+    spy.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    monkeypatch.setattr(GradientBoostingRanker, "fit", spy)
+    quick(portfolio=("boosted logistic",), n_folds=3).fit(X, y, groups=groups)
+    assert len(seen) == 3
+    assert all(len(known["groups"]) == known["rows"] < 240 for known in seen)
+    seen.clear()
+    quick(portfolio=("boosted logistic",), n_folds=3).fit(X, y, time=np.arange(240.0), gap=5)
+    assert [known["rows"] for known in seen] == [56, 116, 176, 240]
+    assert all(len(known["time"]) == known["rows"] and known["gap"] == 5 for known in seen)
 
 
 def test_rows_in_the_order_of_time() -> None:

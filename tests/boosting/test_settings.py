@@ -140,6 +140,55 @@ def test_rounds_are_not_chosen_where_they_are_given_or_positives_are_few():
     assert chosen.n_estimators_ != 300
 
 
+@pytest.mark.parametrize("name", ["groups", "time"])
+def test_what_is_learnt_by_heart_from_groups_or_days_is_not_boosted_for_long(name):
+    """Labels depend on the group alone: only validation by others sees that rounds add nothing."""
+    generator = np.random.default_rng(0)
+    group = np.sort(generator.integers(60, size=1_200))
+    y = (generator.random(60) < 0.3).astype(int)[group]
+    X = group[:, None] * 37 % 101 + generator.normal(scale=0.1, size=(1_200, 1))
+    known = {"groups": [f"shop {g}" for g in group], "time": np.datetime64("2026-01-01") + group}
+
+    def length(**given) -> float:
+        chosen = quick(n_estimators=None, random_trees=0).fit(X, y, **given).chosen_
+        return chosen["n_estimators"] * chosen["learning_rate"]
+
+    assert length(**{name: known[name]}) < 0.5 * length()
+
+
+def test_early_stopping_goes_by_groups_and_by_time(monkeypatch):
+    X, y = draw()
+    seen = []
+    held_out = GradientBoostingRanker._validation_split
+
+    def spy(self, data, keys, eval_set, graded):
+        split = held_out(self, data, keys, eval_set, graded)
+        seen.append((split[0].X[:, 0], split[1].data.X[:, 0]))
+        return split
+
+    monkeypatch.setattr(GradientBoostingRanker, "_validation_split", spy)
+    X[:, 0] = np.random.default_rng(0).permutation(len(X))  # of which group and moment are read off
+    group, model = X[:, 0] // 8, quick(early_stopping_rounds=3, n_estimators=5)
+    model.fit(X, y, groups=group)
+    train, validation = seen[-1]
+    assert not set(train // 8) & set(validation // 8)
+    assert len(train) + len(validation) == len(y)
+    model.fit(X, y, time=X[:, 0], gap=20)
+    train, validation = seen[-1]
+    assert train.max() + 20 <= validation.min()
+    assert validation.max() == X[:, 0].max()
+    assert len(validation) == pytest.approx(0.2 * len(y), abs=2)
+
+
+def test_groups_and_time_must_fit_the_rows():
+    X, y = draw(50)
+    for name in ("groups", "time"):
+        with pytest.raises(ValueError, match=f"{name} has 3 entries for 50 rows"):
+            quick().fit(X, y, **{name: [1, 2, 3]})
+    with pytest.raises(ValueError, match="gap needs time"):
+        quick().fit(X, y, gap=3)
+
+
 def test_inner_validation_keeps_a_linear_model_that_does_well_and_drops_one_that_does_not():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_200, 5))

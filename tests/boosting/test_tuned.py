@@ -13,9 +13,10 @@ from toprank.boosting.tuned import (
     _better_than_usual,
     _choose_round,
     candidates,
-    inner_splits,
+    choose_splits,
     search_stages,
 )
+from toprank.folds import SplitKeys
 
 
 def draw(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +50,7 @@ def plain_curve(setting, X, y, train, validation, rounds):
 def test_the_setting_is_the_one_with_the_best_validation():
     X, y = draw(6000)
     model = small(early_stopping_rounds=25).fit(X, y)
-    inner = inner_splits(y, None, None, None, SEED)
+    inner = choose_splits(y, SplitKeys(), SEED)
     assert len(inner[0][1]) == pytest.approx(1500, abs=2)
     stages, splits = search_stages(inner, y, SEED)
     alive = candidates(4, y, SEED)
@@ -86,7 +87,7 @@ def test_the_usual_setting_is_left_only_for_one_that_leads_beyond_its_standard_e
 
 def test_few_rows_are_judged_by_more_and_more_folds():
     _, y = draw()
-    inner = inner_splits(y, None, None, None, 0)
+    inner = choose_splits(y, SplitKeys(), 0)
     stages, splits = search_stages(inner, y, 0)
     assert [len(stage) for stage in stages] == [2, 5, 10]
     assert splits is inner
@@ -96,7 +97,7 @@ def test_few_rows_are_judged_by_more_and_more_folds():
 
 def test_parts_of_many_rows_grow_and_keep_both_classes():
     y = (np.arange(9000) % 25 == 0).astype(int)
-    inner = inner_splits(y, None, None, None, 0)
+    inner = choose_splits(y, SplitKeys(), 0)
     _, splits = search_stages(inner, y, 0)
     sizes = [len(train) for train, _ in splits]
     assert sizes == pytest.approx([750, 2250, 6750], abs=3)
@@ -160,7 +161,7 @@ def test_it_explains_itself_and_can_be_saved(tmp_path):
 def test_inner_folds_keep_groups_whole_and_classes_apart():
     _, y = draw()
     groups = np.random.default_rng(0).integers(60, size=400)
-    folds = inner_splits(y, groups, None, None, 0)
+    folds = choose_splits(y, SplitKeys.of(400, groups), 0)
     assert len(folds) == 10
     for train, validation in folds:
         assert not set(groups[train]) & set(groups[validation])
@@ -170,7 +171,7 @@ def test_inner_folds_keep_groups_whole_and_classes_apart():
 def test_inner_validation_by_time_goes_from_the_latest_quarter_back():
     _, y = draw()
     time = np.random.default_rng(0).integers(100, size=400)
-    found = inner_splits(y, None, time, 5, 0)
+    found = choose_splits(y, SplitKeys.of(400, time=time, gap=5), 0)
     assert len(found) == 3
     for train, validation in found:
         assert time[train].max() + 5 <= time[validation].min()
@@ -180,7 +181,7 @@ def test_inner_validation_by_time_goes_from_the_latest_quarter_back():
     assert first.max() == time.max()
     assert earlier[0].max() < first.min()
     dates = np.datetime64("2024-01-01") + time.astype("timedelta64[D]")
-    again = inner_splits(y, None, dates, np.timedelta64(5, "D"), 0)
+    again = choose_splits(y, SplitKeys.of(400, time=dates, gap=np.timedelta64(5, "D")), 0)
     for one, other in zip(found, again, strict=True):
         np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
 
@@ -188,10 +189,10 @@ def test_inner_validation_by_time_goes_from_the_latest_quarter_back():
 def test_many_rows_with_many_positives_are_judged_by_one_quarter_and_with_few_by_folds():
     time = np.arange(8000)
     many, few = (np.arange(8000) % every == 0 for every in (10, 100))
-    assert len(inner_splits(many, None, time, None, 0)) == 1
-    assert len(inner_splits(few, None, time, None, 0)) == 3
-    assert len(inner_splits(many, None, None, None, 0)) == 1
-    assert len(inner_splits(few, None, None, None, 0)) == 5
+    assert len(choose_splits(many, SplitKeys.of(8000, time=time), 0)) == 1
+    assert len(choose_splits(few, SplitKeys.of(8000, time=time), 0)) == 3
+    assert len(choose_splits(many, SplitKeys(), 0)) == 1
+    assert len(choose_splits(few, SplitKeys(), 0)) == 5
 
 
 def test_what_is_learnt_by_heart_from_groups_is_not_rewarded():

@@ -114,6 +114,7 @@ def test_weights_and_queries_go_to_the_last_step_that_takes_them():
 
     assert taken("ranksvm") == {"model__sample_weight", "model__qid"}
     assert taken("yardstick") == {"sample_weight", "groups"}
+    assert taken("boosting") == set(known)
     assert taken("pauc_linear") == {"model__sample_weight"}
     assert taken("poise") == set()  # makes synthetic rows
     assert not fit_takes(make_model("poise"), "sample_weight")

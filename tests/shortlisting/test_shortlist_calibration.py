@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -316,6 +317,45 @@ def test_folds_by_time_leave_the_first_rows_out() -> None:
     assert model.staircase_.total == 450
     scores = cross_fitted_scores(LogisticRanker(), X, y, TimeSeriesSplit(3))
     assert np.isnan(scores[:150]).all()
+
+
+class Recorder(LogisticRanker):
+    """Notes what its fits are given beside the rows."""
+
+    seen: ClassVar[list[dict]] = []
+
+    def fit(self, X, y, sample_weight=None, qid=None, *, groups=None, time=None, gap=None):
+        self.seen.append({"groups": groups, "time": time, "gap": gap})
+        return super().fit(X, y, sample_weight)
+
+
+def test_groups_and_time_are_handed_to_a_ranker_that_takes_them() -> None:
+    X, y, _ = draw_rows(n=600)
+    time, groups = np.arange(600) // 2, np.arange(600) // 4
+    Recorder.seen.clear()
+    model = CalibratedRanker(Recorder(), cv=3).fit(X, y, groups=groups, time=time, gap=5)
+    whole, *parts = Recorder.seen
+    assert [len(whole[name]) for name in ("groups", "time")] == [600, 600]
+    assert [part["time"].max() for part in parts] == [
+        70,
+        145,
+        220,
+    ]  # the blocks begin at 75, 150, 225
+    assert {known["gap"] for known in Recorder.seen} == {5}
+    assert model.staircase_.total == 450
+    CalibratedRanker(LogisticRanker(), cv=3).fit(X, y, groups=groups, time=time)  # not to others
+
+
+def test_blocks_of_time_leave_the_first_rows_out() -> None:
+    X, y, _ = draw_rows(n=600)
+    when = np.random.default_rng(0).permutation(600)
+    scores = cross_fitted_scores(LogisticRanker(), X, y, 3, time=when)
+    np.testing.assert_array_equal(np.isnan(scores), when < 150)
+    late = when >= 450
+    alone = LogisticRanker().fit(X[~late], y[~late]).decision_function(X[late])
+    np.testing.assert_allclose(scores[late], alone)
+    with pytest.raises(ValueError, match="gap needs time"):
+        cross_fitted_scores(LogisticRanker(), X, y, 3, gap=2)
 
 
 def test_relational_data() -> None:

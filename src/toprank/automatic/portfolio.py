@@ -19,7 +19,7 @@ from toprank.automatic.features import MANY_CATEGORIES, TargetEncoding
 from toprank.boosting.library import LIBRARIES, LibraryBooster, is_installed
 from toprank.columns import Columns
 from toprank.encoding import NumericEncoding
-from toprank.folds import fit_takes
+from toprank.folds import SplitKeys, fit_takes
 from toprank.parallel import thread_count
 from toprank.registry import estimator
 
@@ -169,6 +169,7 @@ def fit_configuration(
     *,
     sample_weight: np.ndarray | None = None,
     qid: np.ndarray | None = None,
+    keys: SplitKeys | None = None,
     seed: int = 0,
     n_jobs: int | None = 1,
     callbacks: Sequence[Callable[..., Any]] = (),
@@ -184,6 +185,8 @@ def fit_configuration(
         Of `X`.
     sample_weight, qid : ndarray, optional
         Handed on where the method takes them.
+    keys : SplitKeys, optional
+        What its inner validation goes by, where it has one.
     seed : int
     n_jobs : int or None
     callbacks : sequence of callables
@@ -224,6 +227,7 @@ def fit_configuration(
         "sample_weight": weight,
         "qid": None if qid is None else qid[keep],
         "callbacks": callbacks or None,
+        **({} if keys is None else keys.rows(keep).as_dict()),
     }
     arguments = {k: v for k, v in known.items() if v is not None and fit_takes(model, k)}
     model.fit(rows, y.astype(np.int64), **arguments)

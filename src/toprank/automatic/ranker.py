@@ -32,6 +32,7 @@ from toprank.automatic.search import Search, Trial
 from toprank.base import BaseRanker, TrainingData
 from toprank.columns import Columns, as_frame, is_table
 from toprank.docstrings import fill_docstring
+from toprank.folds import SplitKeys
 from toprank.formatting import join_names
 from toprank.parallel import thread_count
 from toprank.stopping import ValidationMetric
@@ -208,8 +209,9 @@ class AutoRanker(BaseRanker):
         numbering = [text for text in leaks if "numbers the rows" in text]
         for text in numbering:
             warnings.warn(text, UserWarning, stacklevel=2)
-        folds = _folds(groups, time, gap, data.qid, present)
-        search = self._search(data, metric, folds, start)
+        keys = SplitKeys.of(len(data.y) if present is None else len(present), groups, time, gap)
+        keys = keys if present is None else keys.rows(present)
+        search = self._search(data, metric, keys, start)
         done = search.run()
         self._choose(search, done, metric.greater_is_better, present)
         self.estimated_ = self.estimate(len(self._out_of_fold.y))
@@ -227,12 +229,14 @@ class AutoRanker(BaseRanker):
     # -- the steps of a fit ----------------------------------------------------------------------
 
     def _search(
-        self, data: TrainingData, metric: ValidationMetric, folds: dict[str, Any], start: float
+        self, data: TrainingData, metric: ValidationMetric, keys: SplitKeys, start: float
     ) -> Search:
         """Return the search that `fit` runs."""
         n_rows = len(data.y)
         few_folds = 5 if n_rows <= MANY_ROWS else 3 if n_rows <= VERY_MANY_ROWS else 2
-        repeats = 1 if folds.get("time") is not None or n_rows > 5_000 else MOST_REPEATS
+        if keys.groups is None:
+            keys = replace(keys, groups=data.qid)
+        repeats = 1 if keys.time is not None or n_rows > 5_000 else MOST_REPEATS
         search = Search(
             data,
             self.features_.columns,
@@ -243,7 +247,7 @@ class AutoRanker(BaseRanker):
             n_repeats=self.n_repeats or repeats,
             seed=int(check_random_state(self.random_state).randint(2**30)),
             n_jobs=self.n_jobs,
-            folds=folds,
+            keys=keys,
             verbose=self.verbose,
         )
         search.start = start
@@ -425,17 +429,6 @@ def _present(sample_weight: Any) -> np.ndarray | None:
         return None  # the check of the weights will say so
     present = weight > 0
     return None if present.all() else present
-
-
-def _folds(
-    groups: Any, time: Any, gap: Any, qid: np.ndarray | None, present: np.ndarray | None
-) -> dict[str, Any]:
-    """Return groups, time and gap of the rows that take part."""
-
-    def part(values: Any) -> Any:
-        return values if values is None or present is None else np.asarray(values)[present]
-
-    return {"groups": qid if groups is None else part(groups), "time": part(time), "gap": gap}
 
 
 def _rows_of(trials: list[Trial], weights: dict[str, float], sign: float) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from toprank.automatic.portfolio import (
 )
 from toprank.base import TrainingData
 from toprank.columns import Columns
-from toprank.folds import Splits, make_splits
+from toprank.folds import SplitKeys, Splits, make_splits
 from toprank.progress import progress
 
 __all__ = ["Search", "Trial"]
@@ -93,8 +93,8 @@ class Search:
     n_folds, n_repeats : int
     seed : int
     n_jobs : int or None
-    folds : dict
-        `groups`, `time` and `gap` of the splits.
+    keys : SplitKeys
+        What the splits go by.
     verbose : int
     """
 
@@ -110,13 +110,13 @@ class Search:
         n_repeats: int = 1,
         seed: int = 0,
         n_jobs: int | None = None,
-        folds: dict[str, Any] | None = None,
+        keys: SplitKeys | None = None,
         verbose: int = 0,
     ) -> None:
         self.data, self.columns, self.metric = data, columns, metric
         self.seconds, self.n_folds, self.n_repeats = seconds, n_folds, n_repeats
         self.seed, self.n_jobs, self.verbose = seed, n_jobs, verbose
-        self.folds = folds or {}
+        self.keys = keys or SplitKeys()
         self.start = time.perf_counter()
         chosen = choose_configurations(names, data.X.shape[1])
         self.trials = [Trial(name, configuration) for name, configuration in chosen.items()]
@@ -166,7 +166,7 @@ class Search:
     @property
     def refits(self) -> bool:
         """Whether a model of all rows takes the place of those of the folds: with blocks of time."""
-        return self.folds.get("time") is not None
+        return self.keys.time is not None
 
     @property
     def elapsed(self) -> float:
@@ -256,7 +256,7 @@ class Search:
             warnings.simplefilter("ignore")  # of members; what matters is in the leaderboard
             fitted = fit_configuration(
                 configuration, part.X, part.y, self.columns, sample_weight=part.sample_weight,
-                qid=part.qid, seed=seed, n_jobs=self.n_jobs,
+                qid=part.qid, keys=self.keys.rows(rows), seed=seed, n_jobs=self.n_jobs,
                 callbacks=() if deadline == np.inf else (out_of_time,),
             )  # fmt: skip
         if late:
@@ -267,8 +267,9 @@ class Search:
 
     def _make_splits(self, repeat: int) -> Splits:
         return make_splits(
-            self.data.y > 0, n_splits=self.n_folds, random_state=self.seed + repeat, **self.folds
-        )
+            self.data.y > 0, n_splits=self.n_folds, random_state=self.seed + repeat,
+            **self.keys.as_dict(),
+        )  # fmt: skip
 
     def parts(self) -> np.ndarray:
         """Return the fold of the first repeat that tests each row, -1 where none does."""

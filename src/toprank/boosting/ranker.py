@@ -20,6 +20,7 @@ from toprank.boosting.settings import AUTO, ENOUGH_POSITIVES, Callback, Settings
 from toprank.boosting.xgboost_helpers import GROWTH, predict_margin, require_xgboost
 from toprank.columns import Columns
 from toprank.docstrings import fill_docstring
+from toprank.folds import Split, SplitKeys, make_splits
 from toprank.formatting import join_names
 from toprank.validation import PARAMETER_CONSTRAINTS, Interval, StrOptions
 
@@ -111,7 +112,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         Stop when the validation metric has not improved for so many rounds, and keep the best round.
         Validation rows come from `eval_set`, or are split off by `validation_fraction`.
     validation_fraction : float, default=0.2
-        Share of the rows (stratified) or queries held out for early stopping.
+        Share of the rows (stratified), queries, groups or latest rows held out for early stopping.
     eval_metric : str or callable, optional
         Name of a metric of `toprank.metrics`, whose direction is known, or f(y, scores), of which more is
         better. Average precision by default (its mean over the queries where there are any), NDCG for
@@ -258,6 +259,9 @@ class GradientBoostingRanker(BoostedTreesRanker):
         sample_weight: Any = None,
         qid: Any = None,
         *,
+        groups: Any = None,
+        time: Any = None,
+        gap: Any = None,
         eval_set: tuple[Any, ...] | None = None,
         init_model: GradientBoostingRanker | None = None,
         callbacks: Sequence[Callback] = (),
@@ -276,6 +280,14 @@ class GradientBoostingRanker(BoostedTreesRanker):
             A weight of 2 is the row twice, of 0 the row absent.
         qid : array of shape (n_rows,), optional
             Query of each row; rows of different queries are never compared.
+        groups : array of shape (n_rows,), optional
+            Rows of one group (a customer, say) are never on both sides of an inner split, by which rounds are
+            chosen and early stopping goes. Give them where new rows will be of other groups.
+        time : array of shape (n_rows,), optional
+            Numbers or dates: inner validation is by the latest rows.
+        gap : number or timedelta, optional
+            Least distance in time between training and validation rows; a number counts days between
+            dates.
         eval_set : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, qid), optional
             Or a list of such tuples, as XGBoost takes it, of which the last is used.
             Validation rows. With `early_stopping_rounds` they choose the number of rounds.
@@ -298,8 +310,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
         n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
-        given = (eval_set, init_model, self.early_stopping_rounds)
-        choosing = all(one is None for one in given) and self._chooses_rounds(data)
+        keys = SplitKeys.of(len(data.y), groups, time, gap)
+        given = (self.n_estimators, eval_set, init_model, self.early_stopping_rounds)
+        splits = self._inner_splits(data, keys) if all(one is None for one in given) else []
+        choosing = len(splits) > 0
         settings = Settings.of(
             self, n_rows, n_positives, queries=data.qid is not None, validated=choosing
         )
@@ -310,10 +324,10 @@ class GradientBoostingRanker(BoostedTreesRanker):
             settings = self._settings_like(init_model, settings)
             starts = init_model.boosters_
         elif choosing:
-            data, settings = self._choose(data, settings, graded)
+            data, settings = self._choose(data, splits, settings, graded)
         else:
             data = self._encode_categories(data, settings.max_categories)
-        training, validation = self._validation_split(data, eval_set, graded)
+        training, validation = self._validation_split(data, keys, eval_set, graded)
         rows = self._in_form(data.X)
         boosting.fit_boosters(
             self, training, settings, starts=starts, validation=validation, callbacks=callbacks,
@@ -431,17 +445,22 @@ class GradientBoostingRanker(BoostedTreesRanker):
 
         return objectives.get(self.objective).graded
 
-    def _chooses_rounds(self, data: TrainingData) -> bool:
-        """Return whether nobody says how many rounds to do, and there is enough of each class to choose by."""
+    def _inner_splits(self, data: TrainingData, keys: SplitKeys) -> list[Split]:
+        """Return the splits to choose the rounds by; none where there is not enough of each class."""
+        from toprank.boosting.training import choose_splits
+
         positive = (data.y > 0) & (data.weights > 0)
         found = int(np.count_nonzero(positive))
         found = min(found, int(np.count_nonzero(data.weights)) - found)
-        if data.qid is not None:  # folds are made of whole queries
+        if data.qid is not None:
             found = min(found, len(np.unique(data.qid[positive])))
-        return self.n_estimators is None and found >= ENOUGH_POSITIVES
+        if found < ENOUGH_POSITIVES:
+            return []
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return choose_splits(data, keys, seed)
 
     def _choose(
-        self, data: TrainingData, settings: Settings, graded: bool
+        self, data: TrainingData, splits: Sequence[Split], settings: Settings, graded: bool
     ) -> tuple[TrainingData, Settings]:
         """Return the rows as the trees get them, and settings with what inner validation likes best.
 
@@ -463,7 +482,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
             self.columns_ = columns
             rows = self._encode_categories(data, most)
             own = replace(settings, max_categories=most)
-            chosen, value = choose_rounds(self, rows, own, metric, by_grade)
+            chosen, value = choose_rounds(self, rows, splits, own, metric, by_grade)
             handicap = CLEAR_LEAD * abs(value) if found else 0.0  # of what fits chance more easily
             found.append((sign * value - handicap, rows, chosen, self.columns_))
         _, rows, chosen, self.columns_ = max(found, key=lambda candidate: candidate[0])
@@ -521,7 +540,11 @@ class GradientBoostingRanker(BoostedTreesRanker):
         return replace(data, X=self._in_form(self._check_rows(X)))
 
     def _validation_split(
-        self, data: TrainingData, eval_set: tuple[Any, ...] | None, graded: bool
+        self,
+        data: TrainingData,
+        keys: SplitKeys,
+        eval_set: tuple[Any, ...] | None,
+        graded: bool,
     ) -> tuple[TrainingData, Validation | None]:
         """Return training and validation data; the latter only where it is given or needed."""
         from toprank.boosting.engine import Validation
@@ -542,9 +565,16 @@ class GradientBoostingRanker(BoostedTreesRanker):
             return data, Validation(given, metric, by_grade, patience)
         if patience is None:
             return data, None
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        held_out = hold_out(data.y, self.validation_fraction, seed, data.qid)
-        return data.rows(~held_out), Validation(data.rows(held_out), metric, by_grade, patience)
+        if keys.time is not None:
+            blocks = max(round(1 / self.validation_fraction) - 1, 1)
+            last = make_splits(data.y > 0, **keys.as_dict(), n_splits=blocks)[-1]
+            train, held_out = last.train, last.test
+        else:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            together = data.qid if keys.groups is None else keys.groups
+            mask = hold_out(data.y, self.validation_fraction, seed, together)
+            train, held_out = np.flatnonzero(~mask), np.flatnonzero(mask)
+        return data.rows(train), Validation(data.rows(held_out), metric, by_grade, patience)
 
 
 # -- the published methods by their own names ------------------------------------------------------

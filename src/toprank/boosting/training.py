@@ -24,7 +24,7 @@ from toprank.boosting.foreign_trees import linear_trees
 from toprank.boosting.settings import FOREST_SHARE, MANY_ROWS, Callback, Settings
 from toprank.boosting.xgboost_helpers import predict_margin, quantile_matrix, require_xgboost
 from toprank.exchange import ALONE, Exchange
-from toprank.folds import make_splits
+from toprank.folds import QUARTERS, Split, SplitKeys, inner_splits
 from toprank.parallel import thread_count
 from toprank.stopping import ValidationMetric
 
@@ -75,24 +75,34 @@ def checkpoints(
     return lambda number: Checkpoint(str(Path(folder)), number, fit, exchange=exchange)
 
 
+def choose_splits(data: TrainingData, keys: SplitKeys, seed: int) -> list[Split]:
+    """Return the splits that rounds are chosen by: three folds, or of many rows one quarter to judge by."""
+    if keys.groups is None:
+        keys = replace(keys, groups=data.qid)
+    many = len(data.y) >= MANY_ROWS
+    splits = inner_splits(data.y > 0, keys, n_splits=QUARTERS if many else 3, random_state=seed)
+    return splits[:1] if many else splits
+
+
 def choose_rounds(
-    ranker: Any, data: TrainingData, settings: Settings, metric: ValidationMetric, graded: bool
+    ranker: Any,
+    data: TrainingData,
+    splits: Sequence[Split],
+    settings: Settings,
+    metric: ValidationMetric,
+    graded: bool,
 ) -> tuple[Settings, float]:
     """Return the settings with the rounds, and a learning rate that suits them, that inner validation likes.
 
     How long to boost depends on how noisy the labels are, which no count of rows or positives tells: the
-    first objective is boosted quickly on part of the rows and measured on the others after each round (three
-    folds; of many rows one quarter). The best round of the mean curve is gone to in twice as many steps of
-    half the size, unless it is late. The more rounds, the fewer seeds. Also return the metric at that round.
+    first objective is boosted quickly on part of the rows and measured on the others after each round. The
+    best round of the mean curve is gone to in twice as many steps of half the size, unless it is late. The
+    more rounds, the fewer seeds. Also return the metric at that round.
     """
     seed = int(check_random_state(ranker.random_state).randint(2**31 - 1))
-    many = len(data.y) >= MANY_ROWS
     rate = ranker.learning_rate or SEARCH_RATE / (1 + (len(data.y) < SLOW_ROWS))
     trial = replace(settings, n_estimators=SEARCH_ROUNDS, learning_rate=rate)
     objective = settings_objectives(settings)[0]
-    splits = make_splits(data.y > 0, groups=data.qid, n_splits=4 if many else 3, random_state=seed)[
-        : 1 if many else None
-    ]
 
     def search(k: int, ranker: Any, callbacks: Sequence[Callback]) -> tuple[Any, list[float]]:
         held_out = Validation(data.rows(splits[k].test), metric, graded, SEARCH_PATIENCE)

@@ -17,17 +17,16 @@ from toprank.boosting.settings import MAX_CATEGORIES
 from toprank.boosting.training import FEW_CELLS, best_round, mean_curve
 from toprank.boosting.xgboost_helpers import quantile_matrix, require_xgboost
 from toprank.docstrings import fill_docstring
-from toprank.folds import make_splits
+from toprank.folds import QUARTERS, SplitKeys, inner_splits
 from toprank.metrics import average_precision
 from toprank.parallel import ThreadPool, thread_count
 from toprank.progress import progress
-from toprank.validation import PARAMETER_CONSTRAINTS, check_groups, check_time
+from toprank.validation import PARAMETER_CONSTRAINTS
 
 __all__ = ["TunedLogisticBooster"]
 
 FEW_ROWS = 5000  # below, or with few positives, choose by folds; otherwise one quarter is held out
 FEW_POSITIVES = 300
-HELD_OUT = 0.25
 FOLDS, REPEATS = 5, 2
 SEEDS = 3  # averaged where rows are few, as GradientBoostingRanker does
 KEPT = 1 / 3  # of the settings after each stage of the search
@@ -71,7 +70,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
     positives two and five; otherwise one quarter of the rows validates boosters of a ninth, a third and all of
     the others. With `groups` the folds are made of whole groups. With `time` they are the last quarters of the
     rows in time (only the latest where rows and positives are many), each at least `gap` later than what is
-    trained on.
+    trained on, and without the rows of its groups.
 
     Parameters
     ----------
@@ -154,7 +153,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
         groups : array of shape (n_rows,), optional
             Rows of one group are never on both sides of the inner split.
         time : array of shape (n_rows,), optional
-            Numbers or dates: choose by the latest rows. Goes before `groups`.
+            Numbers or dates: choose by the latest rows.
         gap : number or timedelta, optional
             Least distance in time between training and validation rows; a number counts days between
             dates.
@@ -169,12 +168,11 @@ class TunedLogisticBooster(BoostedTreesRanker):
         weights = np.asarray(1.0 if sample_weight is None else sample_weight)
         kept = weights > 0 if weights.ndim else slice(None)  # or one number for all rows
         n_rows = len(weights) if weights.ndim else len(data.y)
-        groups = None if groups is None else check_groups(groups, n_rows)[kept]
-        time = None if time is None else check_time(time, n_rows)[kept]
+        keys = SplitKeys.of(n_rows, groups, time, gap).rows(kept)
         if data.sample_weight is not None:  # penalties and least weights count rows
             data = replace(data, sample_weight=data.sample_weight / data.sample_weight.mean())
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
-        inner = inner_splits(data.y, groups, time, gap, seed)
+        inner = choose_splits(data.y, keys, seed)
         self.best_params_, self.best_score_ = self._choose(data, inner, seed)
         chosen = {k: v for k, v in self.best_params_.items() if k != "n_estimators"}
         rounds = self.best_params_["n_estimators"]
@@ -320,21 +318,13 @@ def search_stages(
     return [[0], [1], [2]], [(rows, validation) for rows in (*parts, train)]
 
 
-def inner_splits(y: np.ndarray, groups: Any, time: Any, gap: Any, seed: int) -> list[InnerSplit]:
+def choose_splits(y: np.ndarray, keys: SplitKeys, seed: int) -> list[InnerSplit]:
     """Return rows to boost on and rows to judge by; empty where a class is too small to be split."""
     few = len(y) < FEW_ROWS or np.count_nonzero(y > 0) < FEW_POSITIVES
-    quarters = round(1 / HELD_OUT)
-    try:
-        # the first quarter has no past; the latest is the most like what comes
-        if time is not None:
-            splits = make_splits(y, time=time, gap=gap, n_splits=quarters - 1)[::-1]
-        else:
-            splits = make_splits(
-                y, groups=groups, n_splits=FOLDS if few else quarters,
-                n_repeats=REPEATS if len(y) < FEW_ROWS else 1, random_state=seed,
-            )  # fmt: skip
-    except ValueError:  # fewer than two rows, groups or moments of a class
-        return []
+    splits = inner_splits(
+        y, keys, n_splits=FOLDS if few else QUARTERS,
+        n_repeats=REPEATS if len(y) < FEW_ROWS else 1, random_state=seed,
+    )  # fmt: skip
     return [(split.train, split.test) for split in (splits if few else splits[:1])]
 
 

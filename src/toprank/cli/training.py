@@ -135,9 +135,11 @@ def compare(
         warn(warning)
     parts = split_names(segment or (), rows.table, rows.source)
     days = _days(rows, per)
+    apart: dict[str, Any] = {
+        "time": rows.time, "gap": gap, "groups": rows.group, "group_history": group_history,
+    }  # fmt: skip
     comparison = compare_models(
-        rows.X, rows.y, models=_with_time_limit(names, time_limit, seed, jobs), qid=rows.qid,
-        time=rows.time, gap=gap, groups=rows.group, group_history=group_history,
+        rows.X, rows.y, models=_with_time_limit(names, time_limit, seed, jobs), qid=rows.qid, **apart,
         sample_weight=rows.weight, n_splits=splits, n_repeats=repeats, time_budget=time_budget,
         k=k, level=level, random_state=seed, n_jobs=jobs, verbose=on_terminal(),
     )  # fmt: skip
@@ -146,7 +148,7 @@ def compare(
         from toprank.report import write_page
 
         found = _report_best(
-            comparison, rows, days, parts, jobs, warnings=leaks, cost_of_check=cost_of_check,
+            comparison, rows, apart, days, parts, jobs, warnings=leaks, cost_of_check=cost_of_check,
             currency=currency, lengths=shown_lengths, level=level, random_state=seed, title=title,
             checks_per_day=checks_per_day,
         )  # fmt: skip
@@ -443,7 +445,13 @@ def daily_precisions(comparison: Any, rows: InputTable, days: Any, k: int) -> di
 
 
 def _report_best(
-    comparison: Any, rows: InputTable, days: Any, parts: list[str], jobs: int, **settings: Any
+    comparison: Any,
+    rows: InputTable,
+    apart: dict[str, Any],
+    days: Any,
+    parts: list[str],
+    jobs: int,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Return the report of the best model on the rows that it was tested on.
 
@@ -461,7 +469,7 @@ def _report_best(
     X, labels = rows.X.iloc[held_out], comparison.scores["label"].to_numpy()
     assert rows.y is not None
     fitted, _ = fit_model(
-        best, rows.X, rows.y, sample_weight=rows.weight, qid=rows.qid, folds=None,
+        best, rows.X, rows.y, sample_weight=rows.weight, qid=rows.qid, **apart, folds=None,
         random_state=settings["random_state"], n_jobs=jobs,
     )  # fmt: skip
     alerts, probability = alerts_of_scores(

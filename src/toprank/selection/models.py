@@ -340,17 +340,24 @@ def fit_model(
         model = SampledNegatives(model, name, random_state)
     if time is None and gap is not None:
         raise ValueError("gap needs time: without it there is no order to keep a distance in")
+    known = {
+        "groups": None if time is not None and group_history else groups,
+        "time": time,
+        "gap": gap,
+    }
     if folds is None:
-        fitted = model.fit(X, y, **fit_arguments(model, sample_weight=sample_weight, qid=qid))
+        arguments = fit_arguments(model, sample_weight=sample_weight, qid=qid)
+        arguments |= fit_arguments(model, skip_unknown=True, **known)
+        fitted = model.fit(X, y, **arguments)
         return (fitted if sample is None else fitted.model_), notes
     cv: Any = folds
     if time is not None:
-        apart = qid if groups is None else None if group_history else groups
+        apart = qid if groups is None else known["groups"]
         splits = make_splits(y, groups=apart, time=time, gap=gap, n_splits=folds)
         cv = [(split.train, split.test) for split in splits]
         notes += splits.notes
     calibrated = CalibratedRanker(model, cv=cv, random_state=random_state, verbose=verbose)
-    calibrated.fit(X, y, sample_weight, qid, groups=groups)
+    calibrated.fit(X, y, sample_weight, qid, **known)
     calibrated.cv = folds  # not the rows of each fold: they have no place in a model file
     if sample is not None:
         calibrated.estimator, calibrated.estimator_ = model.estimator, calibrated.estimator_.model_

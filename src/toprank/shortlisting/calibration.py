@@ -260,7 +260,15 @@ class CalibratedRanker(BaseRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        qid: Any = None,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        gap: Any = None,
     ) -> CalibratedRanker:
         """Fit the ranker on all rows and learn probabilities from cross-fitted scores.
 
@@ -275,7 +283,12 @@ class CalibratedRanker(BaseRanker):
         qid : array of shape (n_rows,), optional
             Where the ranker takes queries; a query is never split between folds.
         groups : array of shape (n_rows,), optional
-            Rows of one group are never split between folds.
+            Rows of one group are never split between folds. The ranker gets them too, if its `fit` takes them.
+        time : array of shape (n_rows,), optional
+            Numbers or dates: where `cv` is a number, each of so many blocks of time is scored by a model of
+            the past. The ranker gets them too, if its `fit` takes them.
+        gap : number or timedelta, optional
+            Least distance in time between training rows and the block.
 
         Returns
         -------
@@ -284,14 +297,16 @@ class CalibratedRanker(BaseRanker):
         self._validate_params()
         X = as_frame(X) if is_table(X) else X
         inner = self._unfitted()
+        known = {"groups": groups, "time": time, "gap": gap}
         arguments = fit_arguments(inner, sample_weight=sample_weight, qid=qid)
+        arguments |= fit_arguments(inner, skip_unknown=True, **known)
         self.estimator_ = clone(inner).fit(X, y, **arguments)  # first: it checks the data
         self._copy_inputs(X)
         positive = self._known_labels(y) > 0
         scores, folds = getattr(self.estimator_, "out_of_fold_scores_", None), None
-        if scores is None or groups is not None or not isinstance(self.cv, Integral):
+        if scores is None or not isinstance(self.cv, Integral):
             scores, folds = cross_fitted_scores(
-                inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, groups=groups,
+                inner, X, y, self.cv, sample_weight=sample_weight, qid=qid, **known,
                 final=self.estimator_, random_state=self.random_state, verbose=self.verbose,
                 return_folds=True,
             )  # fmt: skip
