@@ -147,8 +147,14 @@ def test_a_table_of_odd_columns(tmp_path) -> None:
     assert np.isfinite(model.decision_function(unseen)).all()
     with pytest.raises(ValueError, match="closed"):
         model.decision_function(table.drop(columns="closed"))
-    with pytest.raises(ValueError, match="opened, closed and note held dates or text"):
+    with pytest.raises(ValueError, match="takes no text, but that is what note held"):
         model.distill(table, y)
+    table = table.drop(columns="note")
+    model = quick().fit(table, y)
+    with pytest.raises(ValueError, match="takes no dates, but that is what opened and closed held"):
+        model.distill(table, y, kind="tree")
+    small = model.distill(table, y, kind="booster")
+    assert np.isfinite(small.model.decision_function(table)).all()
 
 
 def test_groups_are_never_split(monkeypatch: pytest.MonkeyPatch) -> None:

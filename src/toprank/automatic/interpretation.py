@@ -22,7 +22,7 @@ from toprank.automatic.portfolio import make_ranker
 from toprank.folds import make_indexable, make_splits, scores_of, take_rows
 from toprank.stopping import ValidationMetric
 
-__all__ = ["STUDENTS", "Distillation", "distill", "shapley_table"]
+__all__ = ["STUDENTS", "Distillation", "distill", "make_student", "shapley_table"]
 
 # -- Shapley values ----------------------------------------------------------------------------------
 
@@ -177,12 +177,27 @@ class Distillation:
         )
 
 
+def make_student(kind: str | Any, seed: int = 0, n_jobs: int | None = None) -> Any:
+    """Return an unfitted small model: one of `STUDENTS`, or a copy of a ranker.
+
+    Examples
+    --------
+    >>> make_student("tree").max_depth
+    4
+    """
+    if not isinstance(kind, str):
+        return clone(kind)
+    if kind not in STUDENTS:
+        raise ValueError(f"kind must be a ranker or one of {', '.join(STUDENTS)}; got {kind!r}")
+    return make_ranker(*STUDENTS[kind], seed, n_jobs)
+
+
 def distill(
     X: Any,
     positive: np.ndarray,
     scores: np.ndarray,
     labels: np.ndarray,
-    kind: str | Any,
+    student: Any,
     metric: ValidationMetric,
     *,
     seed: int = 0,
@@ -198,15 +213,12 @@ def distill(
         Log-odds of the teacher, of models that had not seen the row.
     labels : ndarray of shape (2,)
         What the classes are called.
-    kind : {"booster", "tree", "rules"} or ranker
-        A ranker must take weights.
+    student : ranker
+        It must take weights.
     metric : ValidationMetric
     seed : int
     n_jobs : int or None
     """
-    if isinstance(kind, str) and kind not in STUDENTS:
-        raise ValueError(f"kind must be a ranker or one of {', '.join(STUDENTS)}; got {kind!r}")
-    student = make_ranker(*STUDENTS[kind], seed, n_jobs) if isinstance(kind, str) else clone(kind)
     X = make_indexable(X)
     held_out = np.full(len(positive), np.nan)
     for split in make_splits(positive, n_splits=N_FOLDS, random_state=seed):

@@ -26,7 +26,12 @@ from toprank.automatic.features import (
     read_columns,
     suspicious_columns,
 )
-from toprank.automatic.interpretation import Distillation, distill, shapley_table
+from toprank.automatic.interpretation import (
+    Distillation,
+    distill,
+    make_student,
+    shapley_table,
+)
 from toprank.automatic.portfolio import FittedModel
 from toprank.automatic.search import Search, Trial
 from toprank.base import BaseRanker, TrainingData
@@ -359,7 +364,7 @@ class AutoRanker(BaseRanker):
             the row.
         kind : {"booster", "tree", "rules"} or ranker, default="booster"
             A hundred small boosted trees, one ranking tree of depth 4, ten boosted rules; or a ranker of
-            your own that takes weights.
+            your own that takes weights. None of them reads text, and of these only the boosted trees dates.
         random_state : int, default=0
 
         Returns
@@ -377,20 +382,24 @@ class AutoRanker(BaseRanker):
         ('TreeRank', True)
         """
         check_is_fitted(self)
-        odd = [self.columns_.names[j] for j in self.features_.dates]
-        odd += [self.columns_.names[text.column] for text in self.features_.texts]
-        if odd:
-            raise ValueError(
-                f"a small model takes numbers and categories, but {join_names(odd)} held dates or text; "
-                "fit without these columns, or with numbers made of them, and distill that"
-            )
+        student = make_student(kind, random_state, self.n_jobs)
+        odd = {"text": [text.column for text in self.features_.texts]}
+        if not getattr(student, "_accepts_dates", False):
+            odd["dates"] = list(self.features_.dates)
+        for what, places in odd.items():
+            if places:
+                raise ValueError(
+                    f"{type(student).__name__} takes no {what}, but that is what "
+                    f"{join_names([self.columns_.names[j] for j in places])} held; fit without such "
+                    "columns, or with numbers made of them, and distill that"
+                )
         positive = self._known_labels(y) > 0
         scores = self.decision_function(X)
         own = getattr(self, "out_of_fold_scores_", None)
         if own is not None and len(own) == len(scores):
             scores = np.where(np.isnan(own), scores, own)
         return distill(
-            X, positive, scores + self.offset_, self.classes_, kind, ValidationMetric.of(self.metric),
+            X, positive, scores + self.offset_, self.classes_, student, ValidationMetric.of(self.metric),
             seed=random_state, n_jobs=self.n_jobs,
         )  # fmt: skip
 

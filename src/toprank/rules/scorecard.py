@@ -17,6 +17,7 @@ for weights fitted together this makes shorter models than a gradient alone (Bol
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -640,12 +641,15 @@ class RuleScorecard(BoostedRules):
         if ax is None:
             import matplotlib.pyplot as plt
 
-            height = 1.0 + 0.4 * max(len(card), 1)
+            height = 1.0 + 0.5 * max(len(card), 1)
             ax = plt.subplots(figsize=(9, height), layout="constrained")[1]
         places = np.arange(len(card))
         colours = np.where(card["points"] > 0, "tab:red", "tab:blue")
         ax.barh(places, card["points"], color=colours, height=0.6)
-        ax.set_yticks(places, card["rule"].str.replace("$", r"\$", regex=False))
+        rules = card["rule"].map(
+            lambda rule: textwrap.fill(rule, 48, max_lines=3, placeholder=" ...")
+        )
+        ax.set_yticks(places, rules.str.replace("$", r"\$", regex=False), fontsize="small")
         ax.invert_yaxis()
         ax.axvline(0.0, color="0.3", linewidth=0.8)
         figures = zip(card["points"], card["precision"], card["rows"], strict=True)
