@@ -146,6 +146,7 @@ def write_results() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     summary.write(HERE / "results.md")
+    (folder / "which_objective.inc").write_text(summary.which_objective())
     for source in sorted((HERE.parent / "experiments" / "results").iterdir()):
         if source.suffix == ".png":
             shutil.copy(source, folder / source.name)
