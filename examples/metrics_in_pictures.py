@@ -125,6 +125,115 @@ ax.set_title(
 )
 
 # %%
+# **Hit rate**: the precision of the first x% of all rows. **Mean precision**: its mean over all lengths of the
+# list, which some papers print as average precision. Even a perfect order does not give 1.
+fig, ax = figure()
+ax.plot(k, precision, "k.-", markersize=4)
+ax.axvspan(0, 8, color="#2166ac", alpha=0.2)
+mean_precision = metrics.mean_precision(y, scores)
+ax.axhline(mean_precision, color="#b2182b", linestyle="--")
+ax.set(xlabel="length of the list", ylabel="precision", xlim=(0, 40.5), ylim=(0, 1.05))
+ax.set_title(
+    f"hit rate at 20% = {metrics.hit_rate(y, scores, top=0.2):.3f}, mean precision = {mean_precision:.3f}"
+)
+
+# %%
+# **One point of the curve**: the most recall at a precision of .9, the best precision at a recall of .8, and
+# how long the list for that recall is.
+fig, ax = figure()
+best = metrics.recall_at_precision(y, scores, precision=0.9)
+price = metrics.precision_at_recall(y, scores, recall=0.8)
+ax.plot(recall, precision, "k.-", markersize=4)
+ax.plot([0, best, best], [0.9, 0.9, 0], "--", color="#2166ac")
+ax.plot([0.8, 0.8, 0], [0, price, price], "--", color="#b2182b")
+ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
+length = metrics.list_length_for_recall(y, scores, recall=0.8)
+ax.set_title(f"recall {best:.3f}, precision {price:.3f}, {length:.0f} rows")
+
+# %%
+# **A list for each day**: the mean over the days of the precision of the first k rows of each. Found cards
+# leave the lists of later days if `group` names them.
+fig, ax = figure(6, 2.2)
+day = np.tile(np.arange(4), 10)
+for today in range(4):
+    rows = np.flatnonzero(day == today)
+    rows = rows[np.argsort(-scores[rows])]
+    colours = np.where(y[rows], "#b2182b", "#d9d9d9")
+    ax.bar(np.arange(1, 11), 0.8, bottom=3 - today, color=colours, width=0.9, edgecolor="w")
+ax.axvline(3.5, color="#2166ac", linewidth=2)
+ax.set(
+    xlabel="place in the list of the day",
+    yticks=np.arange(4) + 0.4,
+    yticklabels=list("4321"),
+    ylabel="day",
+)
+ax.set_title(
+    f"precision of the first 3 of each day = {metrics.daily_precision_at_k(y, scores, day, 3):.3f}"
+)
+
+# %%
+# **Queries**: a list for each, means over those that have a positive. The reciprocal rank looks at the first
+# positive only, average precision at all of them.
+fig, ax = figure(6, 1.9)
+queries = [[0, 1, 0, 0, 1], [1, 0, 0, 1, 0], [0, 0, 1, 0, 0]]
+for number, query in enumerate(queries):
+    colours = np.where(query, "#b2182b", "#d9d9d9")
+    ax.bar(np.arange(1, 6), 0.8, bottom=2 - number, color=colours, width=0.9, edgecolor="w")
+    ax.text(5.7, 2.3 - number, f"1/{query.index(1) + 1}")
+labels, qid = np.ravel(queries), np.repeat([0, 1, 2], 5)
+places = -np.tile(np.arange(5.0), 3)
+ax.set(
+    xlabel="place",
+    yticks=np.arange(3) + 0.4,
+    yticklabels=list("321"),
+    ylabel="query",
+    xlim=(0.4, 6.4),
+)
+ax.set_title(
+    f"MRR = {metrics.mean_reciprocal_rank(labels, places, qid=qid):.3f}, "
+    f"MAP = {metrics.mean_average_precision(labels, places, qid=qid):.3f}"
+)
+
+# %%
+# **Several grades**: the AUC of each grade and above against those below, weighed by the share of the grade.
+# `multiclass_precision` gives each grade as many places as it has rows, and counts its own rows there.
+fig, ax = figure(6, 2.6)
+grades = rng.choice(4, size=200, p=[0.6, 0.2, 0.15, 0.05])
+guesses = rng.normal(size=200) + 0.7 * grades
+each = metrics.per_class_auc(grades, guesses)
+ax.bar([f"{grade:.0f} and above" for grade in each], each.values(), color="#2166ac", alpha=0.5)
+ax.set(ylabel="AUC", ylim=(0.5, 1))
+ax.set_title(
+    f"multi-class AUC = {metrics.multiclass_auc(grades, guesses):.3f}, "
+    f"precision (micro) = {metrics.multiclass_precision(grades, guesses):.3f}"
+)
+
+# %%
+# **Preferences**: pairs of rows of which one is preferred; the share scored in that order.
+fig, ax = figure(3.6, 3)
+first, second = rng.normal(size=(2, 40))
+preferred = np.where(first - second + rng.normal(size=40) > 0, 1, -1)
+for side, colour in ((1, "#b2182b"), (-1, "#2166ac")):
+    ax.plot(first[preferred == side], second[preferred == side], ".", color=colour)
+ax.axline((0, 0), slope=1, color="k", linewidth=0.8)
+ax.set(xlabel="score of the first", ylabel="score of the second")
+value = metrics.preference_auc(preferred, np.column_stack([first, second]))
+ax.set_title(f"preference AUC = {value:.3f}")
+
+# %%
+# **Instability**: the orders that models from resampled rows give the same rows; 0 if all agree, 1 if they are
+# reversed.
+fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), sharey=True, layout="constrained")
+for ax, noise in zip(axes, (0.2, 1.5), strict=True):
+    models = np.sort(rng.normal(size=12)) + noise * rng.normal(size=(4, 12))
+    ranks = 12 - np.argsort(np.argsort(models))
+    ax.plot(np.arange(1, 5), ranks, "-o", markersize=3, color="#2166ac", alpha=0.5)
+    ax.set(
+        xticks=range(1, 5), xlabel="model", title=f"instability = {metrics.instability(models):.3f}"
+    )
+axes[0].set_ylabel("place of each row")
+
+# %%
 # **Intervals**: forty rows say little. Every metric has one by stratified bootstrap, AUC also DeLong's.
 for name in ("average_precision", "roc_auc", "precision_at_k"):
     print(f"{name:>18}: {metrics.interval(name, y, scores)}")

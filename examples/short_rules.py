@@ -5,8 +5,6 @@ One page of rules
 A scorecard that fits on a page, clauses that print as people write them, and both as SQL.
 """
 
-import matplotlib.pyplot as plt
-
 from toprank import GradientBoostingRanker, PRankBoost, RuleScorecard, datasets, metrics
 
 data = datasets.make_card_fraud(12_000, fraud_rate=0.02, random_state=0)
@@ -18,8 +16,7 @@ print(card.to_text())
 
 # %%
 # As a picture: points of each rule.
-fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-card.plot(ax=ax)
+card.plot()
 
 # %%
 # What do eight rules give up against boosted trees?

@@ -662,7 +662,7 @@ class RuleScorecard(BoostedRules):
                 va="center",
                 fontsize="small",
             )
-        ax.margins(x=0.35)
+        ax.margins(x=0.5)
         ax.set_xlabel(f"Points ({POINTS_PER_DOUBLING} double the odds)")
         return ax
 
