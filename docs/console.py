@@ -78,14 +78,15 @@ class Run(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         shown = []
         picture = self.options.get("picture")
-        for command in re.sub(r"\\\n\s*", "", "\n".join(self.content)).splitlines():
+        for written in re.split(r"(?<!\\)\n", "\n".join(self.content)):
+            command = re.sub(r"\s*\\\n\s*", " ", written)
             code, output = run_command(command, folder_of(self.env), colour=picture is not None)
             if bool(code) != ("fails" in self.options):
                 raise self.error(f"exit code {code} of: {command}\n{output}")
             if picture is not None:
                 svg = terminal_svg(f"$ {command}\n{output}", picture)
                 return [nodes.raw("", f'<div class="terminal">{svg}</div>', format="html")]
-            shown.append(f"$ {command}" + (f"\n{output}" if output else ""))
+            shown.append(f"$ {written}" + (f"\n{output}" if output else ""))
         return [] if "hidden" in self.options else [literal("\n".join(shown), "console")]
 
 
