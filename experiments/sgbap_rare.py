@@ -69,11 +69,19 @@ def run(results: Results, method: str, level: int, repeat: int, runs: int) -> No
     results.run([{"method": method, "level": level, "repeat": repeat, "runs": runs}], compute)
 
 
+def longest_series(results: Results) -> int:
+    """The most runs of a series that is complete; of one that is not, if there is none."""
+    known = sorted({c["cell"]["runs"] for c in results.cells}, reverse=True)
+    whole = len(METHODS) * len(SHARES)
+    complete = (runs for runs in known if len(results.select(runs=runs)) == whole * runs)
+    return next(complete, max(known, default=0))
+
+
 def write(results: Results) -> None:
-    """The curves as a table and a picture, of the longest series of runs that is there."""
+    """The curves as a table and a picture, of the longest series of runs that is complete."""
     import matplotlib.pyplot as plt
 
-    runs = max((c["cell"]["runs"] for c in results.cells), default=0)
+    runs = longest_series(results)
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     rows = []
     for level, share in enumerate(SHARES):

@@ -269,16 +269,20 @@ class LogisticProblem:
         v, b = theta[:-1], theta[-1]
         if scores is None:
             scores = product(self.X, v) + b
-        losses = np.logaddexp(0.0, scores) - self.y * scores
+        losses = np.logaddexp(0.0, scores)  # in place from here: of many rows each array weighs
+        losses -= self.y * scores
         value = 0.5 * float(v @ v) + float(self.weight @ losses)
-        by_score = self.weight * (expit(scores) - self.y)
+        by_score = expit(scores, out=losses)
+        by_score -= self.y
+        by_score *= self.weight
         gradient = np.append(v + transposed_product(self.X, by_score), by_score.sum())
         return _Point(theta, scores, value, gradient)
 
     def direction(self, point: _Point, scale: float) -> np.ndarray:
         """Solve Hessian · direction = -gradient."""
-        chance = expit(point.scores)
-        curvature = self.weight * chance * (1.0 - chance)
+        curvature = expit(point.scores)
+        curvature *= 1.0 - curvature
+        curvature *= self.weight
 
         def hessian() -> np.ndarray:
             size = len(point.theta)
@@ -321,13 +325,7 @@ def fit_logistic(
 ) -> LogisticFit:
     """Minimise over (v, b) until the gradient is `tol` times that at the start."""
     point = problem.evaluate(_first_guess(problem))
-    # the gradient at zero coefficients and the best intercept; where it is nothing but rounding, as with
-    # constant columns, the size of what cancels out in it
-    by_score = problem.weight * (problem.positive_share - problem.y)
-    scale = float(np.linalg.norm(transposed_product(problem.X, by_score)))
-    sizes = (abs(problem.X[rows]).T @ np.abs(by_score[rows]) for rows in row_blocks(problem.X))
-    terms = np.append(sum(sizes), np.abs(by_score).sum())  # the last one is the intercept's
-    scale = max(scale, _ROUNDING * float(np.linalg.norm(terms))) or 1.0
+    scale = _gradient_at_zero(problem)
     iteration = 0
     while iteration < max_iter and point.norm > tol * scale:
         iteration += 1
@@ -337,6 +335,18 @@ def fit_logistic(
             break  # rounding errors leave no further descent
         point = moved
     return LogisticFit(point.theta[:-1], float(point.theta[-1]), point.norm / scale, iteration)
+
+
+def _gradient_at_zero(problem: LogisticProblem) -> float:
+    """Return the norm of the gradient at zero coefficients and the best intercept.
+
+    Where it is nothing but rounding, as with constant columns, the size of what cancels out in it.
+    """
+    by_score = problem.weight * (problem.positive_share - problem.y)
+    scale = float(np.linalg.norm(transposed_product(problem.X, by_score)))
+    sizes = (abs(problem.X[rows]).T @ np.abs(by_score[rows]) for rows in row_blocks(problem.X))
+    terms = np.append(sum(sizes), np.abs(by_score).sum())  # the last one is the intercept's
+    return max(scale, _ROUNDING * float(np.linalg.norm(terms))) or 1.0
 
 
 def _first_guess(problem: LogisticProblem) -> np.ndarray:
