@@ -45,7 +45,7 @@ from toprank.temporary import to_be_removed
 __all__ = ["fit_source", "score_batches", "score_source"]
 
 BYTES_A_ROW = 80  # scores, gradients, labels, XGBoost's places and margins; what is sorted
-LIBRARIES = 400 * 10**6
+LIBRARIES = 500 * 10**6
 MARGIN = 30 * 10**6  # what is loaded or compiled on the way, and gaps between blocks of memory
 BATCHES_AT_ONCE = 6  # copies of a batch on its way: Arrow, pandas, floats, pages read ahead
 FEWEST_ROWS = 1_000  # of a batch

@@ -204,7 +204,8 @@ def parse_dates(cells: pd.Series, order: str | None = None) -> tuple[pd.Series, 
         for clock in _CLOCKS:
             dates = pd.to_datetime(clean, format=tried + clock, errors="coerce")
             if dates.notna().all():
-                values = np.append(dates.to_numpy(), np.datetime64("NaT"))[codes]
+                known = dates.to_numpy()
+                values = np.append(known, np.array("NaT", dtype=known.dtype))[codes]
                 return pd.Series(values, index=cells.index, name=cells.name), tried
     return None
 

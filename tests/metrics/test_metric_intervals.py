@@ -117,7 +117,12 @@ def test_counts_by_place_have_the_distribution_of_drawn_rows() -> None:
     by_row, by_place = np.array(counts[True]), np.array(counts[False])
     error = by_row.std(axis=0) / np.sqrt(4000)
     assert (np.abs(by_row.mean(axis=0) - by_place.mean(axis=0)) <= 5 * np.sqrt(2) * error).all()
-    np.testing.assert_allclose(np.cov(by_row.T), np.cov(by_place.T), atol=8)
+    share = np.concatenate([sample.stairs.negatives_between, sample.stairs.negatives_tied]) / 600
+    exact = 600 * (np.diag(share) - np.outer(share, share))  # of a multinomial
+    variance = np.diag(exact)
+    error = np.sqrt((np.outer(variance, variance) + exact**2) / 4000)
+    for drawn in (by_row, by_place):
+        assert (np.abs(np.cov(drawn.T) - exact) <= 4 * error).all()
     same = [sample.draw(seed_of(0), 7, paired=paired).positives for paired in (True, False)]
     np.testing.assert_array_equal(*same)
     weighted = ListSample(binary_rows(y, scores, np.ones(604)))

@@ -91,6 +91,25 @@ def test_boosters_of_fits_pass_unchanged() -> None:
         assert again.save_raw(raw_format="json") == model.boosters_[0].save_raw(raw_format="json")
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_cuts_between_missing_cells_and_all_others_pass(sign: int) -> None:
+    """Such a cut may be minus infinity in XGBoost, which is no number of a file."""
+    rng = np.random.default_rng(3)
+    x, z = rng.normal(size=(2, 600)).astype(np.float32)
+    x[rng.random(600) < 0.5] = np.nan
+    target = np.isnan(x) + 0.3 * rng.normal(size=600)
+    settings = {"max_depth": 2, "monotone_constraints": (sign, 0)}
+    cells = np.stack([x, z], axis=1)
+    booster = xgboost.train(settings, xgboost.QuantileDMatrix(cells, target), 2)
+    settings, arrays = booster_parts(booster)
+    first_cut = arrays["split_conditions"][0]
+    assert not np.nanmin(x) < first_cut <= np.nanmax(x), "no such cut; the test shows nothing"
+    again = make_booster(settings, arrays, Columns(("x", "z"), (None, None)), 1)
+    least = np.finfo(np.float32).min
+    cells = np.append(cells, [[least, 0.0], [-least, 0.0]], axis=0).astype(np.float32)
+    np.testing.assert_array_equal(again.inplace_predict(cells), booster.inplace_predict(cells))
+
+
 def test_boosters_without_trees_pass() -> None:
     made = make_booster(*parts(tree([], [], num_nodes=[])), COLUMNS)
     assert made.num_boosted_rounds() == 0
@@ -99,16 +118,35 @@ def test_boosters_without_trees_pass() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"booster": "dart"},
+        {"booster": "dart", "rate_drop": 0.9},
         {"num_parallel_tree": 2},
         {"objective": "multi:softprob", "num_class": 2},
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:.*`booster=dart` is deprecated")
 def test_other_kinds_of_boosters_are_not_stored(settings: dict[str, Any]) -> None:
     matrix = xgboost.DMatrix(np.arange(8.0).reshape(-1, 1), np.tile([0, 1], 4))
     with pytest.raises(ModelFileError, match="of a kind that a model file does not hold"):
         booster_parts(xgboost.train(settings, matrix, 2))
+
+
+@pytest.mark.filterwarnings("ignore:.*`booster=dart` is deprecated")
+@pytest.mark.parametrize("rate_drop", [0.0, 0.9])
+def test_trees_with_weights_of_their_own_are_not_stored_without_them(rate_drop: float) -> None:
+    """Dropped trees weigh less; newer versions of XGBoost say so beside trees that look like any other."""
+    cells = np.arange(40.0).reshape(-1, 1)
+    settings = {"booster": "dart", "rate_drop": rate_drop, "max_depth": 2, "seed": 0}
+    booster = xgboost.train(settings, xgboost.DMatrix(cells, np.arange(40) % 7), 6)
+    saved = json.loads(bytes(booster.save_raw(raw_format="json")))["learner"]["gradient_booster"]
+    weights = saved.get("weight_drop", saved.get("model", {}).get("weight_drop", [1.0]))
+    assert (min(weights) < 1) == (rate_drop > 0)
+    if rate_drop > 0 or saved["name"] != "gbtree":
+        with pytest.raises(ModelFileError, match="of a kind that a model file does not hold"):
+            booster_parts(booster)
+    else:  # nothing was dropped: a booster like any other
+        again = make_booster(*booster_parts(booster), Columns(("x",), (None,)), 1)
+        np.testing.assert_array_equal(again.inplace_predict(cells), booster.inplace_predict(cells))
 
 
 def put(name: str, index: int, value: float) -> Callable[[Any, Any], None]:

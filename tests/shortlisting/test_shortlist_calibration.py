@@ -106,7 +106,8 @@ def test_probabilities_are_right_in_the_top_of_the_list(name: str) -> None:
     """Mean predicted probability against the rate of positives among the first rows of new data."""
     X_new, y_new, truth = draw_rows(1, 20_000)
     gaps, overall = [], []
-    for seed in (0, 2, 3):  # a calibration has a few hundred positives and errs on its own
+    # a calibration has a few hundred positives and errs on its own: by .07 here, from draw to draw
+    for seed in (0, *range(2, 9)):
         X, y, _ = draw_rows(seed, 3000)
         model = CalibratedRanker(small(name), cv=4).fit(X, y)
         scores = model.decision_function(X_new)

@@ -21,6 +21,7 @@ from toprank.boosting.gradients import TreeGradients
 from toprank.boosting.settings import Callback, Round, Settings
 from toprank.boosting.xgboost_helpers import (
     booster_parameters,
+    matrix_margin,
     predict_margin,
     quantile_matrix,
     require_xgboost,
@@ -269,8 +270,7 @@ class _Run:
         if self.cached:
             np.add(self.base, self._margins(), out=self.scores)
         else:
-            update = self.booster.predict(self.rows, output_margin=True, iteration_range=tree)
-            update = update.astype(np.float64)
+            update = matrix_margin(self.booster, self.rows, tree).astype(np.float64)
             if not self.newton:
                 direction = update if drawn is None else update[drawn]
                 factor = self._step(rows, gradient, hessian, direction)
@@ -283,7 +283,7 @@ class _Run:
 
     def _margins(self) -> np.ndarray:
         """Return the sums of the leaves that XGBoost keeps for the rows that it trains on."""
-        return self.booster.predict(self.matrix, output_margin=True)
+        return matrix_margin(self.booster, self.matrix)
 
     def _of_all_rows(self, values: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
         """Put values of the drawn rows among zeros for the others."""

@@ -21,6 +21,7 @@ __all__ = [
     "column_types",
     "cut_points",
     "external_matrix",
+    "matrix_margin",
     "predict_margin",
     "quantile_matrix",
     "require_xgboost",
@@ -174,7 +175,7 @@ def cut_points(
             nthread=thread_count(n_jobs),
         )
         ends, values = block.get_quantile_cut()
-        found += [cuts[:-1] for cuts in np.split(values, ends[1:-1])]  # without the upper bound
+        found += [_lowest_and_cuts(bounds) for bounds in np.split(values, ends[1:-1])]
     for j, categories in enumerate(columns.categories):
         if categories is not None and columns.is_category[j]:
             found[j] = np.arange(len(categories), dtype=np.float32)
@@ -182,6 +183,19 @@ def cut_points(
     for j, cuts in enumerate(found):
         rows[: len(cuts), j] = cuts
     return rows
+
+
+def _lowest_and_cuts(bounds: np.ndarray) -> np.ndarray:
+    """Return the values that lie in the bins with these bounds, one in each.
+
+    They are the lower bounds. That of the first bin is below all values: in newer versions of XGBoost it is
+    minus infinity, which no matrix may hold, and in older ones so far below that a column of a single value
+    would lose it. Then the number just below the next bound stands for it.
+    """
+    values = bounds[:-1].copy()
+    if len(values) == 1 or np.isneginf(values[0]):
+        values[0] = np.nextafter(bounds[1], np.float32(-np.inf))
+    return values
 
 
 def external_matrix(
@@ -250,6 +264,12 @@ def predict_margin(booster: Any, X: Any, rounds: tuple[int, int] = (0, 0)) -> np
         _without_zeros(X), predict_type="margin", iteration_range=rounds, validate_features=False
     )
     return np.asarray(margin, dtype=np.float64)
+
+
+def matrix_margin(booster: Any, matrix: Any, rounds: tuple[int, int] = (0, 0)) -> np.ndarray:
+    """Return the sum of the leaves of a range of rounds (all of them by default) for the rows of a matrix."""
+    margin = booster.predict(matrix, output_margin=True, iteration_range=rounds)
+    return margin.reshape(-1)  # no rows may come as a table without columns
 
 
 def shap_values(boosters: list[Any], weights: np.ndarray, columns: Columns, X: Any) -> np.ndarray:

@@ -46,6 +46,7 @@ NODES = {
 }
 SETS = {"categories_sizes": Array("i4", ("*",), low=1), "categories": Array("i4", ("*",), low=0)}
 ARRAYS = {"num_nodes": Array("i4", ("*",), low=1), **NODES, **SETS}
+MODEL = {"cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
 SETTINGS = {
     "attributes", "base_score", "boost_from_average", "feature_names", "feature_types", "objective",
     "scale_pos_weight", "version",
@@ -70,6 +71,8 @@ def booster_parts(booster: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     other = "a booster is of a kind that a model file does not hold"
     require(boosting["name"] == "gbtree", other)
     model = boosting["model"]
+    # in newer versions of XGBoost dart is a gbtree too, with weights of its trees
+    require(set(model) <= MODEL, other)
     trees = model["trees"]
     plain = parameters["num_class"] == "0" and parameters["num_target"] == "1"
     plain &= model["iteration_indptr"] == list(range(len(trees) + 1))
@@ -80,6 +83,10 @@ def booster_parts(booster: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         name: np.array(list(chain.from_iterable(tree[name] for tree in trees)), dtype=array.dtype)
         for name, array in (NODES | SETS).items()
     }
+    # In newer versions the cut that parts missing cells from all others is minus infinity. No number is
+    # below the least one either, and a file holds none that is not finite.
+    cuts, is_inner = arrays["split_conditions"], arrays["left_children"] != -1
+    cuts[is_inner & np.isneginf(cuts)] = -FLOAT32_MAX
     return settings, {"num_nodes": sizes, **arrays}
 
 
