@@ -30,7 +30,7 @@ from toprank.progress import progress
 __all__ = ["KernelLogisticRanker", "LogisticRanker"]
 
 _LARGE, _SAMPLE = 20_000, 8  # rows from which a first guess comes from one row in so many
-_GUESS_ROWS = 60_000  # more would copy much and tell little
+_GUESS_ROWS = 30_000  # more would copy much and tell little
 _ROUNDING = 1e-6  # share of the terms of a gradient below which their sum tells nothing
 
 
@@ -220,6 +220,7 @@ class KernelLogisticRanker(KernelRanker):
             self._keep(fitted.coefficients, source)
             self.gradient_norm_ = fitted.gradient_norm
             self.n_iter_ = fitted.n_iter
+            del features, problem  # of many rows a gigabyte, that the scores need not wait beside
             self._set_threshold(self._raw_scores(data.X), data)
         return self
 
