@@ -178,6 +178,11 @@ def test_early_stopping_goes_by_groups_and_by_time(monkeypatch):
     assert train.max() + 20 <= validation.min()
     assert validation.max() == X[:, 0].max()
     assert len(validation) == pytest.approx(0.2 * len(y), abs=2)
+    model.fit(X, y, qid=group, time=X[:, 0])
+    train, validation = seen[-1]
+    assert not set(train // 8) & set(
+        validation // 8
+    )  # a query that the cut divides is left out of training
 
 
 def test_groups_and_time_must_fit_the_rows():

@@ -310,7 +310,8 @@ class GradientBoostingRanker(BoostedTreesRanker):
         data = self._check_training(X, y, sample_weight, qid, keep_zero_weights=True)
         self.trained_on_sparse_ = bool(sparse.issparse(data.X))
         n_rows, n_positives = float(data.weights.sum()), float(data.weights @ (data.y > 0))
-        keys = SplitKeys.of(len(data.y), groups, time, gap)
+        together = data.qid if groups is None else groups
+        keys = SplitKeys.of(len(data.y), together, time, gap)
         given = (self.n_estimators, eval_set, init_model, self.early_stopping_rounds)
         splits = self._inner_splits(data, keys) if all(one is None for one in given) else []
         choosing = len(splits) > 0
@@ -571,8 +572,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
             train, held_out = last.train, last.test
         else:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
-            together = data.qid if keys.groups is None else keys.groups
-            mask = hold_out(data.y, self.validation_fraction, seed, together)
+            mask = hold_out(data.y, self.validation_fraction, seed, keys.groups)
             train, held_out = np.flatnonzero(~mask), np.flatnonzero(mask)
         return data.rows(train), Validation(data.rows(held_out), metric, by_grade, patience)
 

@@ -77,8 +77,6 @@ def checkpoints(
 
 def choose_splits(data: TrainingData, keys: SplitKeys, seed: int) -> list[Split]:
     """Return the splits that rounds are chosen by: three folds, or of many rows one quarter to judge by."""
-    if keys.groups is None:
-        keys = replace(keys, groups=data.qid)
     many = len(data.y) >= MANY_ROWS
     splits = inner_splits(data.y > 0, keys, n_splits=QUARTERS if many else 3, random_state=seed)
     return splits[:1] if many else splits
