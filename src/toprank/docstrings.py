@@ -93,6 +93,16 @@ classes_ : ndarray of shape (2,)
 offset_ : float
     The threshold that was subtracted from the scores.
 """,
+    "inner_splits": """
+groups : array of shape (n_rows,), optional
+    Rows of one group (a customer, say) are never on both sides of an inner split, by which settings are
+    chosen and early stopping goes. Give them where new rows will be of other groups.
+time : array of shape (n_rows,), optional
+    Numbers or dates: inner validation is by the latest rows.
+gap : number or timedelta, optional
+    Least distance in time between training and validation rows; a number counts days between
+    dates.
+""",
     "sql_score": """
 score : str, default="score"
     Name of the column that holds the score.

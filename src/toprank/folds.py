@@ -86,7 +86,10 @@ class SplitKeys:
 
     def as_dict(self) -> dict[str, Any]:
         """Return them as arguments of `make_splits` or of a `fit`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in SPLIT_KEYS}
+
+
+SPLIT_KEYS = tuple(field.name for field in fields(SplitKeys))
 
 
 def make_splits(
@@ -341,7 +344,8 @@ def fit_arguments(
     skip_unknown : bool, default=False
         Leave out what `fit` does not take, instead of an error.
     **known : arrays, one value for each row, or scalars
-        By the name of the argument: `sample_weight`, `qid`, `groups`, `time`, `gap`. None is left out.
+        By the name of the argument: `sample_weight`, `qid`, `groups`, `time`, `gap`. None is left out, and
+        so are the last three, which inner splits go by, where `fit` makes none.
 
     Examples
     --------
@@ -362,7 +366,7 @@ def fit_arguments(
             if values.ndim and rows is not None:  # not a scalar such as gap
                 values = values[rows]
             arguments[prefix + name] = values if values.ndim else value
-        elif not skip_unknown:
+        elif not skip_unknown and name not in SPLIT_KEYS:
             raise ValueError(
                 f"{type(last).__name__} takes no {name}; leave it out or take another estimator"
             )
@@ -469,8 +473,8 @@ def cross_fitted_scores(
     with progress(len(folds), "cross-fitting", enabled=verbose > 0) as advance:
         for fold, (train, test) in enumerate(folds):
             arguments = fit_arguments(
-                estimator, rows=train, sample_weight=weight, qid=qid
-            ) | fit_arguments(estimator, rows=train, skip_unknown=True, **keys.as_dict())
+                estimator, rows=train, sample_weight=weight, qid=qid, **keys.as_dict()
+            )
             model = clone(estimator).fit(take_rows(X, train), y[train], **arguments)
             scores = scores_of(model, take_rows(X, test))
             if final_scores is not None:

@@ -252,6 +252,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fill_docstring
     def fit(
         self,
         X: Any,
@@ -280,14 +281,7 @@ class GradientBoostingRanker(BoostedTreesRanker):
             A weight of 2 is the row twice, of 0 the row absent.
         qid : array of shape (n_rows,), optional
             Query of each row; rows of different queries are never compared.
-        groups : array of shape (n_rows,), optional
-            Rows of one group (a customer, say) are never on both sides of an inner split, by which rounds are
-            chosen and early stopping goes. Give them where new rows will be of other groups.
-        time : array of shape (n_rows,), optional
-            Numbers or dates: inner validation is by the latest rows.
-        gap : number or timedelta, optional
-            Least distance in time between training and validation rows; a number counts days between
-            dates.
+        %(inner_splits)s
         eval_set : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, qid), optional
             Or a list of such tuples, as XGBoost takes it, of which the last is used.
             Validation rows. With `early_stopping_rounds` they choose the number of rounds.

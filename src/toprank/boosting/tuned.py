@@ -129,6 +129,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fill_docstring
     def fit(
         self,
         X: Any,
@@ -150,13 +151,7 @@ class TunedLogisticBooster(BoostedTreesRanker):
             Two labels, the greater one positive.
         sample_weight : array of shape (n_rows,), optional
             A weight of 2 is the row twice, of 0 the row absent.
-        groups : array of shape (n_rows,), optional
-            Rows of one group are never on both sides of the inner split.
-        time : array of shape (n_rows,), optional
-            Numbers or dates: choose by the latest rows.
-        gap : number or timedelta, optional
-            Least distance in time between training and validation rows; a number counts days between
-            dates.
+        %(inner_splits)s
 
         Returns
         -------

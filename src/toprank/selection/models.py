@@ -346,8 +346,7 @@ def fit_model(
         "gap": gap,
     }
     if folds is None:
-        arguments = fit_arguments(model, sample_weight=sample_weight, qid=qid)
-        arguments |= fit_arguments(model, skip_unknown=True, **known)
+        arguments = fit_arguments(model, sample_weight=sample_weight, qid=qid, **known)
         fitted = model.fit(X, y, **arguments)
         return (fitted if sample is None else fitted.model_), notes
     cv: Any = folds

@@ -298,8 +298,7 @@ class CalibratedRanker(BaseRanker):
         X = as_frame(X) if is_table(X) else X
         inner = self._unfitted()
         known = {"groups": groups, "time": time, "gap": gap}
-        arguments = fit_arguments(inner, sample_weight=sample_weight, qid=qid)
-        arguments |= fit_arguments(inner, skip_unknown=True, **known)
+        arguments = fit_arguments(inner, sample_weight=sample_weight, qid=qid, **known)
         self.estimator_ = clone(inner).fit(X, y, **arguments)  # first: it checks the data
         self._copy_inputs(X)
         positive = self._known_labels(y) > 0
