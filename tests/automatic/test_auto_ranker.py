@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -386,6 +388,84 @@ def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) ->
     assert model.score(X, y) > 0.5
     with pytest.raises(KeyboardInterrupt):
         quick(portfolio=("rankboost", "linear")).fit(X, y)
+
+
+@pytest.mark.parametrize("time_order", [False, True])
+def test_folds_side_by_side_give_the_same_model(time_order: bool) -> None:
+    X, y = rows(200)
+    names = ("linear", "rankboost", "extra trees", "boosted logistic")
+    keys = {"time": np.arange(200)} if time_order else {}
+    models = [
+        quick(portfolio=names, n_folds=3, n_repeats=2, n_jobs=n).fit(X, y, **keys) for n in (1, 3)
+    ]
+    alone, beside = models
+    np.testing.assert_array_equal(alone.decision_function(X), beside.decision_function(X))
+    np.testing.assert_array_equal(alone.out_of_fold_scores_, beside.out_of_fold_scores_)
+    columns = ["member", "value", "weight", "models", "status"]
+    pd.testing.assert_frame_equal(alone.leaderboard_[columns], beside.leaderboard_[columns])
+
+
+@pytest.mark.parametrize("keys", [{}, {"time": np.arange(600.0)}], ids=["folds", "time"])
+def test_what_the_first_fold_chooses_the_others_take_over(
+    keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows(600, n_columns=2)
+    y = (X[:, 0] > 0).astype(int)
+    original, rounds, models = search_module.fit_configuration, [], []
+
+    def spy(configuration: Configuration, *arguments: Any, **more: Any) -> Any:
+        rounds.append(configuration.settings.get("n_estimators"))
+        models.append(original(configuration, *arguments, **more))
+        return models[-1]
+
+    monkeypatch.setattr(search_module, "fit_configuration", spy)
+    quick(portfolio=("boosted logistic",), n_folds=3, n_repeats=2).fit(X, y, **keys)
+    chosen = models[0].model.chosen_["n_estimators"]
+    if "time" in keys:  # the past of the first block is short
+        assert rounds == [None] * 8
+    else:
+        assert rounds == [None, *[chosen] * 5]
+        assert all(fitted.model.n_estimators_ == chosen for fitted in models)
+
+
+def test_two_folds_run_at_once_with_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, meeting, threads = (
+        search_module.fit_configuration,
+        threading.Barrier(2, timeout=60),
+        [],
+    )
+
+    def meet(*arguments: Any, **more: Any) -> Any:
+        meeting.wait()  # until the other fold has begun too
+        threads.append(more["n_jobs"])
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(search_module, "fit_configuration", meet)
+    quick(n_folds=2, n_jobs=3).fit(*rows(120))
+    assert threads == [1, 1]
+
+
+def test_ctrl_c_stops_the_folds_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, stopped = search_module.fit_configuration, []
+    main = threading.main_thread().ident
+    interrupt = threading.Timer(0.5, signal.pthread_kill, [main, signal.SIGINT])
+    meeting = threading.Barrier(2, action=interrupt.start, timeout=60)
+
+    def endless(configuration: Configuration, *arguments: Any, callbacks: Any, **more: Any) -> Any:
+        if configuration is PORTFOLIO["linear"]:
+            return original(configuration, *arguments, callbacks=callbacks, **more)
+        meeting.wait()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not any(callback(None) for callback in callbacks):
+            time.sleep(0.01)
+        stopped.append(configuration)
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr(search_module, "fit_configuration", endless)
+    with pytest.warns(UserWarning, match="interrupted: the model is made of the 1 configurations"):
+        model = quick(portfolio=("linear", "rankboost"), n_folds=2, n_jobs=2).fit(*rows(120))
+    assert len(stopped) == 2
+    assert [member.name for member in model.members_] == ["linear"]
 
 
 def test_a_configuration_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
+from scipy.special import log_expit
 
 from toprank.automatic import ensemble
 from toprank.automatic.ensemble import (
@@ -14,6 +17,7 @@ from toprank.automatic.ensemble import (
     assess,
     cross_fitted_ensemble,
     greedy_weights,
+    likely_weights,
     select_weights,
     to_log_odds,
     widen,
@@ -153,6 +157,13 @@ def test_greedy_selection_is_the_one_by_hand() -> None:
     assert precision(rows.y, rows.X @ expected) >= single
 
 
+@pytest.fixture
+def _start_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the weights where the search for the likeliest ones starts."""
+    monkeypatch.setattr(ensemble, "PENALTY", 1e12)
+
+
+@pytest.mark.usefixtures("_start_of_the_search")
 def test_weights_fall_with_the_standard_errors_behind_the_best() -> None:
     rows = held_out(positives=0.1)
     random = np.random.default_rng(7)
@@ -172,6 +183,46 @@ def test_weights_fall_with_the_standard_errors_behind_the_best() -> None:
     np.testing.assert_allclose(select_weights(rows, precision, 7), expected / expected.sum())
 
 
+@pytest.mark.usefixtures("_start_of_the_search")
+def test_what_experience_leaves_goes_by_the_scores() -> None:
+    rows, prior = held_out(), np.array([0.0, 0.0, 0.4, 0.3])
+    by_scores = np.where((plain := select_weights(rows, precision)) > 0, plain, 0.0)
+    expected = prior + 0.3 * by_scores
+    found = select_weights(rows, precision, prior=prior)
+    np.testing.assert_allclose(
+        found, expected / expected.sum(), atol=0.01
+    )  # small ones are dropped
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_other_weights_are_likelier(weighted: bool) -> None:
+    rng = np.random.default_rng(3)
+    rows, centre = held_out(), np.array([0.1, 0.2, 0.3, 0.4])
+    sample_weight = rng.integers(1, 4, 150).astype(float) if weighted else None
+    rows = TrainingData(rows.X, rows.y, sample_weight, None)
+    copies = np.ones(150) if sample_weight is None else sample_weight
+
+    def loss(slopes: np.ndarray, intercept: float) -> float:
+        odds = rows.X @ slopes + intercept
+        likelihood = np.where(rows.y > 0, log_expit(odds), log_expit(-odds))
+        scale = copies / copies[rows.y > 0].mean()
+        return float(-scale @ likelihood + ensemble.PENALTY * np.sum((slopes - centre) ** 2))
+
+    by_differences = minimize(
+        lambda p: loss(p[:4], p[4]), np.full(5, 0.5), method="SLSQP",
+        bounds=[(0, None)] * 4 + [(None, None)], options={"ftol": 1e-12, "maxiter": 1000},
+    ).x  # fmt: skip
+    found = likely_weights(rows, centre)
+    np.testing.assert_allclose(found, by_differences[:4] / by_differences[:4].sum(), atol=1e-3)
+    assert found[3] < centre[3] - 0.1  # it is noise
+
+
+def test_with_no_rows_to_speak_of_the_likeliest_weights_are_the_given_ones() -> None:
+    centre = np.array([0.7, 0.3])
+    rows = TrainingData(np.zeros((4, 2)), np.array([1.0, 0.0, 0.0, 0.0]), None, None)
+    np.testing.assert_allclose(likely_weights(rows, centre), centre, atol=1e-6)
+
+
 def test_halves_have_half_of_each_class() -> None:
     y = (np.arange(101) < 3).astype(float)
     half = ensemble._draw_half(y, np.random.default_rng(0))
@@ -182,12 +233,16 @@ def test_halves_have_half_of_each_class() -> None:
 def test_one_model_is_left_where_the_others_are_far_behind() -> None:
     rng = np.random.default_rng(0)
     y = (np.arange(600) < 90).astype(float)
-    far = TrainingData(rng.normal(size=(600, 3)) + np.outer(y, [0.5, 4.0, 0.7]), y, None, None)
+    best = rng.normal(size=600) + 4 * y
+    worse = best[:, None] + rng.normal(scale=3, size=(600, 2))  # the same, with more noise
+    far = TrainingData(np.insert(worse, 1, best, axis=1), y, None, None)
+    far = replace(far, X=to_log_odds(far, far.X)[1])
     assert select_weights(far, precision).tolist() == [0, 1, 0]
     near = TrainingData(rng.normal(size=(600, 3)) + np.outer(y, [2, 2, 2]), y, None, None)
     assert (select_weights(near, precision) > 0).sum() >= 2
 
 
+@pytest.mark.usefixtures("_start_of_the_search")
 def test_greedy_selection_has_a_say_with_many_positives(monkeypatch: pytest.MonkeyPatch) -> None:
     many = held_out(n=5_000)  # 1,000 positives
     mixed = select_weights(many, precision)

@@ -5,6 +5,10 @@ lucky. So a member counts the less, the more standard errors it lies behind the 
 is left only where all the others are far behind. With many positives greedy selection (Caruana,
 Niculescu-Mizil, Crew & Ksikes 2004, Ensemble selection from libraries of models) has a say: start from
 nothing, and add the member that helps the metric most, again and again and with replacement.
+
+A metric of the top says little about which members go together; the likelihood of the labels says more (Breiman
+1996, Stacked regressions, whose weights are not negative either). So the weights above, and those that members
+have by experience, are only where the search for the likeliest weights starts, and what holds it back.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from toprank import metrics
@@ -24,6 +30,7 @@ __all__ = [
     "assess",
     "cross_fitted_ensemble",
     "greedy_weights",
+    "likely_weights",
     "select_weights",
     "to_log_odds",
     "widen",
@@ -35,6 +42,7 @@ N_HALVES, N_BAGS = 20, 4
 PRIOR_POSITIVES = 300.0  # with as many positives, greedy selection has half of the say,
 LEAST_SAY = 0.25  # and with so few that it has less than this, none
 MOST_ROWS = 5_000  # of each class, that the choice looks at
+PENALTY = 1.0  # log-likelihood that moving a weight from 0 to 1 has to gain
 SMALLEST = 0.02  # weights below are not worth the time that it takes to score
 
 Metric = Callable[..., float]  # (y, scores, sample_weight, qid), the more the better
@@ -133,13 +141,71 @@ def greedy_weights(held_out: TrainingData, metric: Metric, n_steps: int = N_STEP
     return best / best.sum()
 
 
-def select_weights(held_out: TrainingData, metric: Metric, seed: int = 0) -> np.ndarray:
+def likely_weights(held_out: TrainingData, centre: np.ndarray) -> np.ndarray:
+    """Move weights to where the labels are likelier.
+
+    A logistic regression of the labels on the members, without negative weights; what keeps it from learning
+    the noise of a few positives is a penalty on the squared distance from `centre`.
+
+    Parameters
+    ----------
+    held_out : TrainingData
+        Its matrix holds the log-odds of the members.
+    centre : ndarray of shape (n_members,)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_members,)
+        They sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> signal = random.normal(size=400)
+    >>> y = (signal > 1).astype(float)
+    >>> columns = np.column_stack([signal, random.normal(size=400)]) - 1
+    >>> weights = likely_weights(TrainingData(columns, y, None, None), np.array([0.5, 0.5]))
+    >>> bool(weights[0] > 0.9)
+    True
+    """
+    columns, y = held_out.X, held_out.y
+    weight = held_out.weights / held_out.weights[y > 0].mean()  # on whatever scale they were given
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        moved, intercept = parameters[:-1] - centre, parameters[-1]
+        odds = columns @ parameters[:-1] + intercept
+        error = weight * (expit(odds) - y)
+        value = weight @ (np.logaddexp(0.0, odds) - y * odds) + PENALTY * moved @ moved
+        return value, np.append(columns.T @ error + 2 * PENALTY * moved, error.sum())
+
+    bounds = [(0.0, None)] * len(centre) + [(None, None)]
+    found = minimize(loss, np.append(centre, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
+    weights = found.x[:-1]
+    return weights / weights.sum() if weights.sum() > 0 else centre
+
+
+def select_weights(
+    held_out: TrainingData, metric: Metric, seed: int = 0, prior: np.ndarray | None = None
+) -> np.ndarray:
     """Choose the weights of members.
 
     A member whose metric is v, where the best one has b, has the weight exp((v - b) / s): s is the standard
     error of the difference, which is its standard deviation over random halves of the rows. With P positives
     (or negatives, if they are fewer) these weights have a share of 300 / (300 + P), and the mean of greedy
-    selections on some of the halves has the rest, from 100 positives on.
+    selections on some of the halves has the rest, from 100 positives on. What `prior` leaves of the weight is
+    given out like this, and `likely_weights` then moves all of it.
+
+    Parameters
+    ----------
+    held_out : TrainingData
+        Its matrix holds the log-odds of the members.
+    metric : callable
+        ``metric(y, scores, sample_weight, qid)``, the more the better.
+    seed : int
+        Of the halves.
+    prior : ndarray of shape (n_members,), optional
+        Weights by experience with other data; they sum to 1 or less.
 
     Examples
     --------
@@ -170,6 +236,9 @@ def select_weights(held_out: TrainingData, metric: Metric, seed: int = 0) -> np.
     if say >= LEAST_SAY:
         greedy = np.mean([greedy_weights(half, metric) for half in halves[:N_BAGS]], axis=0)
         weights = (1 - say) * weights + say * greedy
+    if prior is not None:
+        weights = prior + (1 - prior.sum()) * weights
+    weights = likely_weights(few, weights)
     weights[weights < SMALLEST] = 0.0
     return weights / weights.sum()
 
@@ -211,7 +280,11 @@ def to_log_odds(held_out: TrainingData, scores: np.ndarray) -> tuple[list[LogOdd
 
 
 def cross_fitted_ensemble(
-    held_out: TrainingData, parts: np.ndarray, metric: Metric, seed: int = 0
+    held_out: TrainingData,
+    parts: np.ndarray,
+    metric: Metric,
+    seed: int = 0,
+    prior: np.ndarray | None = None,
 ) -> np.ndarray:
     """Score every row by members whose scale and weights were chosen without it.
 
@@ -221,8 +294,8 @@ def cross_fitted_ensemble(
         Its matrix holds the out-of-fold scores of the members.
     parts : int ndarray of shape (n_rows,)
         The rows of one part are scored by what the others chose.
-    metric : callable
-    seed : int
+    metric, seed, prior
+        As `select_weights` takes them.
 
     Returns
     -------
@@ -236,7 +309,7 @@ def cross_fitted_ensemble(
         if len(np.unique(others.y > 0)) < 2:
             others = held_out  # no other part has both classes
         _, columns = to_log_odds(others, others.X)
-        chosen = select_weights(replace(others, X=columns), metric, seed)
+        chosen = select_weights(replace(others, X=columns), metric, seed, prior)
         out[inside] = to_log_odds(others, held_out.X[inside])[1] @ chosen
     return out
 

@@ -8,14 +8,15 @@ early for what it makes of categories; on the rest the halves of the sets do not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toprank.automatic.features import MANY_CATEGORIES, TargetEncoding
+from toprank.automatic.features import TargetEncoding
+from toprank.automatic.networks import NeuralNetworks
 from toprank.boosting.library import LIBRARIES, LibraryBooster, is_installed
 from toprank.columns import Columns
 from toprank.encoding import NumericEncoding
@@ -32,6 +33,8 @@ __all__ = [
     "make_ranker",
 ]
 
+_BOOSTER = "GradientBoostingRanker"
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -40,13 +43,12 @@ class Configuration:
     Attributes
     ----------
     method : str
-        An estimator of the library, "lightgbm", "catboost", or a forest of scikit-learn.
+        An estimator of the library, "lightgbm", "catboost", "networks", or a forest of scikit-learn.
     settings : dict
         Parameters that differ from its defaults.
     form : {"native", "own", "target", "scaled"}
-        What it is given for categories: the categories themselves (where there are not too many of them, or
-        however many, for CatBoost's own statistics), target encoding, or columns of 0 and 1 with all numbers
-        on one scale and no cell missing.
+        What it is given for categories: the categories themselves (as a table, or for CatBoost's own
+        statistics), target encoding, or columns of 0 and 1 with all numbers on one scale and no cell missing.
     cost : float
         Seconds of a fit on a thousand rows of fifty columns, with one thread.
     most_rows : int or None
@@ -55,6 +57,8 @@ class Configuration:
         Wider tables are not for it.
     by_default : bool
         Whether it is tried where no names are given; otherwise only by its name.
+    prior : float
+        Its weight in the ensemble before any score is known; the sum over the portfolio is below 1.
     """
 
     method: str
@@ -64,33 +68,61 @@ class Configuration:
     most_rows: int | None = None
     most_columns: int | None = None
     by_default: bool = True
+    prior: float = 0.0
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a fit chooses settings by an inner validation, which takes longer than the rest of it."""
+        return self.method == _BOOSTER and "n_estimators" not in self.settings
+
+    def settled(self, fitted: FittedModel) -> Configuration:
+        """Return the configuration with the settings that a fit of it has chosen.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(150, 2))
+        >>> default = PORTFOLIO["boosted logistic"]
+        >>> fitted = fit_configuration(default, X, (X[:, 0] > 1).astype(float), Columns.numeric(2))
+        >>> default.chooses, default.settled(fitted).chooses
+        (True, False)
+        """
+        chosen = {k: v for k, v in fitted.model.chosen_.items() if k != "objectives"}
+        return replace(self, settings={**self.settings, **chosen})
 
 
 _FOREST = {"n_estimators": 150, "min_samples_leaf": 2}
 _ONE = {"n_seeds": 1, "random_trees": 0}
-_BOOSTER = "GradientBoostingRanker"
 PORTFOLIO: dict[str, Configuration] = {
     "linear": Configuration("LogisticRanker", {}, "scaled", 0.02, None, 20_000),
     "kernel least squares": Configuration("RankLS", {"kernel": "rbf"}, "scaled", 0.1, 5_000, 5_000),
-    "boosted lambda_map": Configuration(_BOOSTER, {**_ONE, "objective": "lambda_map"}, "native", 0.5),
-    "catboost": Configuration(
-        "catboost", {"iterations": 500, "max_ctr_complexity": 2, "ctr_leaf_count_limit": 10_000}, "own", 1.5,
-        200_000, 2_000,
-    ),
+    "extra trees": Configuration("ExtraTreesClassifier", _FOREST, "target", 0.3, 50_000),
     "boosted ap_softmax": Configuration(
         _BOOSTER, {**_ONE, "objective": "ap_softmax", "n_estimators": 300}, "native", 0.5,
     ),
-    "extra trees": Configuration("ExtraTreesClassifier", _FOREST, "target", 0.3, 50_000),
-    "boosted logistic": Configuration(_BOOSTER, {**_ONE, "objective": "logistic"}, "native", 0.3),
+    "boosted logistic, deep": Configuration(
+        _BOOSTER,
+        {**_ONE, "objective": "logistic", "max_depth": 200, "max_leaves": 0, "n_estimators": 200,
+         "learning_rate": 0.1, "subsample": 0.7, "colsample_bynode": 0.3, "min_child_weight": 0.05},
+        "native", 0.2,
+    ),
+    "default booster": Configuration(_BOOSTER, {}, "native", 2.0, prior=0.5),
     "random forest": Configuration("RandomForestClassifier", _FOREST, "target", 0.4, 50_000),
-    "boosted ap_sigmoid": Configuration(
-        _BOOSTER, {**_ONE, "objective": "ap_sigmoid", "n_estimators": 300}, "native", 0.5,
+    "networks": Configuration("networks", {}, "scaled", 0.5, 50_000, 2_000),
+    "catboost": Configuration(
+        "catboost", {"iterations": 500, "max_ctr_complexity": 2, "ctr_leaf_count_limit": 10_000}, "own", 1.5,
+        200_000, 2_000,
     ),
     "lightgbm": Configuration(
         "lightgbm",
         {"n_estimators": 300, "learning_rate": 0.04, "num_leaves": 12, "min_child_samples": 5,
          "colsample_bytree": 0.5, "subsample": 0.7, "subsample_freq": 1},
         "scaled", 0.3,
+    ),
+    "boosted lambda_map": Configuration(_BOOSTER, {**_ONE, "objective": "lambda_map"}, "native", 0.5),
+    "boosted logistic": Configuration(_BOOSTER, {**_ONE, "objective": "logistic"}, "native", 0.3),
+    "boosted ap_sigmoid": Configuration(
+        _BOOSTER, {**_ONE, "objective": "ap_sigmoid", "n_estimators": 300}, "native", 0.5,
     ),
     "kernel logistic": Configuration("KernelLogisticRanker", {}, "scaled", 0.1, 5_000, 5_000),
     "balanced forest": Configuration(
@@ -153,7 +185,7 @@ class FittedModel:
         """Return the scores of rows of numbers and codes; log-odds where the model has probabilities."""
         rows = X if self.encoding is None else self.encoding.transform(X)
         if self.form == "native":
-            rows = _table(rows, _encoded_columns(columns, self.encoding))
+            rows = _table(rows, columns)
         if hasattr(self.model, "decision_function"):
             return np.asarray(self.model.decision_function(rows), dtype=np.float64)
         # a forest is never sure: as if one row in ten thousand were of the other class
@@ -209,20 +241,20 @@ def fit_configuration(
     sizes = np.array([0 if v is None else len(v) for v in columns.categories], dtype=np.int64)
     encoding: Any = None
     rows: Any = X
-    model = _make_model(configuration, seed, n_jobs)
     if configuration.form == "own":
+        model = _make_model(configuration, seed, n_jobs)
         encoding = model.fit_categories(X, y, sizes, weight, callbacks=callbacks)
         return FittedModel(configuration.form, encoding, model)
     if configuration.form == "scaled":
         encoding = NumericEncoding.of(X, columns.is_category, weight, max_categories=50, clip=10.0)
         rows = encoding.transform(X)
-    else:
-        if configuration.form == "native":
-            sizes[sizes <= MANY_CATEGORIES] = 0
-        if (sizes > 2).any():
-            encoding, rows = TargetEncoding.fit_transform(X, y, ones, sizes, seed)
-        if configuration.form == "native":
-            rows = _table(rows, _encoded_columns(columns, encoding))
+    elif configuration.form == "native":
+        rows = _table(X, columns)
+    elif (sizes > 2).any():
+        encoding, rows = TargetEncoding.fit_transform(X, y, ones, sizes, seed)
+    if configuration.method == "networks":
+        return FittedModel(configuration.form, encoding, NeuralNetworks.of(rows, y, weight, seed))
+    model = _make_model(configuration, seed, n_jobs)
     known = {
         "sample_weight": weight,
         "qid": None if qid is None else qid[keep],
@@ -273,18 +305,6 @@ def sample_rows(y: np.ndarray, most_rows: int | None, seed: int) -> np.ndarray:
         positives = random.choice(positives, most_positives, replace=False)
     n_others = min(len(others), max(most_rows - len(positives), 2))
     return np.sort(np.concatenate([positives, random.choice(others, n_others, replace=False)]))
-
-
-def _encoded_columns(columns: Columns, encoding: TargetEncoding | None) -> Columns:
-    """Return the columns after categories of some of them have become shares, and counts were added."""
-    if encoding is None:
-        return columns
-    pairs = zip(columns.categories, encoding.shares, strict=True)
-    categories = [None if share is not None else values for values, share in pairs]
-    counted = [
-        f"{n}: count" for n, c in zip(columns.names, encoding.counts, strict=True) if c is not None
-    ]
-    return Columns((*columns.names, *counted), (*categories, *[None] * len(counted)))
 
 
 def _table(X: np.ndarray, columns: Columns) -> Any:

@@ -80,8 +80,9 @@ class AutoRanker(BaseRanker):
 
     Configurations of boosted trees, forests, linear and kernel methods (and LightGBM and CatBoost
     where they are installed) are fitted over folds, the cheap ones first. Out-of-fold scores, brought to
-    log-odds, decide how much each counts: the less, the more standard errors its metric lies behind the best,
-    and with many positives by greedy selection on the metric. A row is scored by the models of all folds.
+    log-odds, decide how much each counts: a start, by how far its metric lies behind the best and, with many
+    positives, by greedy selection on the metric, is moved to where the labels are likelier. A row is scored by
+    the models of all folds.
 
     Parameters
     ----------
@@ -267,7 +268,8 @@ class AutoRanker(BaseRanker):
         known = np.flatnonzero(~np.isnan(scores).any(axis=1))
         held_out = replace(search.data, X=scores).rows(known)
         scales, columns = to_log_odds(held_out, held_out.X)
-        weights = select_weights(replace(held_out, X=columns), metric, search.seed)
+        prior = np.array([trial.configuration.prior for trial in done])
+        weights = select_weights(replace(held_out, X=columns), metric, search.seed, prior)
         self.members_ = tuple(
             Member(trial.name, float(weight), scale, tuple(trial.models))
             for trial, weight, scale in zip(done, weights, scales, strict=True)
@@ -275,7 +277,7 @@ class AutoRanker(BaseRanker):
         )
         by_name = {member.name: member.weight for member in self.members_}
         self.trials_ = _rows_of(search.trials, by_name, 1.0 if greater_is_better else -1.0)
-        out = cross_fitted_ensemble(held_out, search.parts()[known], metric, search.seed)
+        out = cross_fitted_ensemble(held_out, search.parts()[known], metric, search.seed, prior)
         self._out_of_fold = replace(held_out, X=out)
         self._set_threshold(out, held_out)  # rows to come score like these, not like training rows
         places = known if present is None else np.flatnonzero(present)[known]

@@ -6,10 +6,14 @@ configuration that cannot finish in the time left is not begun; an interruption 
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from toprank.automatic.portfolio import (
 from toprank.base import TrainingData
 from toprank.columns import Columns
 from toprank.folds import SplitKeys, Splits, make_splits
+from toprank.parallel import thread_count
 from toprank.progress import progress
 
 __all__ = ["Search", "Trial"]
@@ -31,6 +36,7 @@ __all__ = ["Search", "Trial"]
 PROBES = (500, 2_000)  # rows of two short fits that tell how the time of a configuration grows
 PROBE_ABOVE = 4_000  # rows
 SAFETY = 1.3  # a fit may take so much longer than was foreseen
+SETTLED = 0.5  # of the time of a fit that chooses its settings is what the later ones take, at most
 FEWEST_ROWS = 2_000  # that a sample for lack of time has
 DONE, FAILED = "done", "failed"
 STOPPED, NOT_BEGUN = "stopped: no time left", "not begun: no time left"
@@ -44,6 +50,7 @@ class Trial:
     ----------
     name : str
     configuration : Configuration
+        With the settings that the first of its folds has chosen, once that is fitted.
     models : list of FittedModel
         One for each fold of each finished repeat; with blocks of time the one of all rows.
     seconds : float
@@ -73,6 +80,17 @@ class Trial:
 
 class OutOfTimeError(Exception):
     """A fit was broken off at the deadline."""
+
+
+@dataclass(frozen=True)
+class FoldFit:
+    """What the fit of one fold has left: the model, scores of the rows held out, seconds."""
+
+    fold: int
+    model: FittedModel
+    scores: np.ndarray
+    seconds: float
+    like_the_others: bool = True  # or longer, since it chose the settings
 
 
 class Search:
@@ -115,7 +133,11 @@ class Search:
     ) -> None:
         self.data, self.columns, self.metric = data, columns, metric
         self.seconds, self.n_folds, self.n_repeats = seconds, n_folds, n_repeats
-        self.seed, self.n_jobs, self.verbose = seed, n_jobs, verbose
+        self.seed, self.verbose = seed, verbose
+        # most methods gain less from a second thread than two folds gain from one each
+        self.n_threads = thread_count(n_jobs)
+        self.at_once = min(self.n_threads, n_folds)
+        self.stopped = threading.Event()
         self.keys = keys or SplitKeys()
         self.start = time.perf_counter()
         chosen = choose_configurations(names, data.X.shape[1])
@@ -192,10 +214,12 @@ class Search:
     def _run_trial(self, trial: Trial, splits: Splits) -> bool:
         """Run a configuration over the folds of one repeat; return whether it has finished."""
         try:
-            most_rows = self._affordable_rows(trial, len(splits) + self.refits)
-            if most_rows == 0:
-                return False
-            models, total, times = self._fit_folds(trial, splits, most_rows)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of members; what matters is in the leaderboard
+                most_rows = self._affordable_rows(trial, len(splits) + self.refits)
+                if most_rows == 0:
+                    return False
+                models, total, times = self._fit_folds(trial, splits, most_rows)
         except OutOfTimeError:
             trial.status = STOPPED if trial.repeats == 0 else trial.status
             return False
@@ -214,30 +238,87 @@ class Search:
         self, trial: Trial, splits: Splits, most_rows: int | None
     ) -> tuple[list[FittedModel], np.ndarray, np.ndarray]:
         """Fit every fold; break off when it becomes clear that the rest does not fit into the time."""
-        data, n_rows = self.data, len(self.data.y)
+        n_rows = len(self.data.y)
         parts = [(split.train, split.test) for split in splits]
         if self.refits:  # the last block of time has taught no model yet
             parts.append((np.arange(n_rows), np.arange(0)))
-        models, total, times = [], np.zeros(n_rows), np.zeros(n_rows)
-        for k, (train, test) in enumerate(parts, start=1):
-            start = time.perf_counter()
-            seed = (self.seed + 7919 * (len(trial.models) + k)) % (2**31 - 1)
-            models.append(self._fit(trial.configuration, train, seed, most_rows))
-            if len(test):
-                total[test] += models[-1].scores(data.X[test], self.columns)
-                times[test] += 1
-            seconds = time.perf_counter() - start
-            trial.seconds += seconds
-            speed = seconds / trial.configuration.cost
-            self.speeds[trial.name] = min(speed, self.speeds.get(trial.name, speed))
-            if k < len(parts) and self.done and seconds * (len(parts) - k) > self.time_left:
-                raise OutOfTimeError
+        total, times = np.zeros(n_rows), np.zeros(n_rows)
+        models: dict[int, FittedModel] = {}
+        tasks = [
+            partial(self._fit_fold, trial, k, train, test, most_rows)
+            for k, (train, test) in enumerate(parts)
+        ]
+        with closing(self._fits(trial, tasks)) as fits:
+            for done in fits:
+                models[done.fold] = done.model
+                total[parts[done.fold][1]] += done.scores
+                times[parts[done.fold][1]] += 1
+                trial.seconds += done.seconds
+                speed = done.seconds / trial.configuration.cost
+                self.speeds[trial.name] = min(speed, self.speeds.get(trial.name, speed))
+                each = done.seconds if done.like_the_others else SETTLED * done.seconds
+                if self.done and each * self._turns(len(parts) - len(models)) > self.time_left:
+                    raise OutOfTimeError
         if not np.isfinite(total).all():
             raise ValueError("its scores are not finite")
-        return models[-1:] if self.refits else models, total, times
+        ordered = [models[k] for k in range(len(parts))]
+        return ordered[-1:] if self.refits else ordered, total, times
+
+    def _fits(
+        self, trial: Trial, tasks: Sequence[Callable[..., FoldFit]]
+    ) -> Generator[FoldFit, None, None]:
+        """Yield what tasks return: the first may choose settings for all, the others run side by side.
+
+        Where the folds are blocks of time the first knows least, and each chooses for itself.
+        """
+        if trial.configuration.chooses and not self.refits:
+            first = replace(tasks[0](n_jobs=self.n_threads), like_the_others=False)
+            trial.configuration = trial.configuration.settled(first.model)
+            yield first
+            tasks = tasks[1:]
+        yield from self._side_by_side(tasks)
+
+    def _side_by_side(
+        self, tasks: Sequence[Callable[[], FoldFit]]
+    ) -> Generator[FoldFit, None, None]:
+        """Yield what tasks return, as soon as it is there; closing it stops those that still run."""
+        if self.at_once == 1:
+            yield from (task() for task in tasks)
+            return
+        try:
+            with ThreadPoolExecutor(self.at_once) as pool:
+                try:
+                    futures = [pool.submit(task) for task in tasks]
+                    yield from (future.result() for future in as_completed(futures))
+                finally:
+                    self.stopped.set()
+                    pool.shutdown(wait=False, cancel_futures=True)
+        finally:
+            self.stopped.clear()
+
+    def _fit_fold(
+        self,
+        trial: Trial,
+        fold: int,
+        train: np.ndarray,
+        test: np.ndarray,
+        most_rows: int | None,
+        n_jobs: int | None = None,
+    ) -> FoldFit:
+        """Fit one fold and score the rows that it holds out."""
+        start = time.perf_counter()
+        seed = (self.seed + 7919 * (len(trial.models) + fold + 1)) % (2**31 - 1)
+        model = self._fit(trial.configuration, train, seed, most_rows, n_jobs)
+        scores = model.scores(self.data.X[test], self.columns) if len(test) else np.empty(0)
+        return FoldFit(fold, model, scores, time.perf_counter() - start)
 
     def _fit(
-        self, configuration: Configuration, rows: np.ndarray, seed: int, most_rows: int | None
+        self,
+        configuration: Configuration,
+        rows: np.ndarray,
+        seed: int,
+        most_rows: int | None,
+        n_jobs: int | None = None,
     ) -> FittedModel:
         """Fit a configuration on some rows, or on a sample of them."""
         data = self.data
@@ -247,18 +328,17 @@ class Search:
         late = []
 
         def out_of_time(_: Any) -> bool:
-            if time.perf_counter() > deadline:
+            if time.perf_counter() > deadline or self.stopped.is_set():
                 late.append(True)
             return bool(late)
 
         part = data.rows(rows)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of members; what matters is in the leaderboard
-            fitted = fit_configuration(
-                configuration, part.X, part.y, self.columns, sample_weight=part.sample_weight,
-                qid=part.qid, keys=self.keys.rows(rows), seed=seed, n_jobs=self.n_jobs,
-                callbacks=() if deadline == np.inf else (out_of_time,),
-            )  # fmt: skip
+        fitted = fit_configuration(
+            configuration, part.X, part.y, self.columns, sample_weight=part.sample_weight,
+            qid=part.qid, keys=self.keys.rows(rows), seed=seed,
+            n_jobs=n_jobs or self.n_threads // self.at_once,
+            callbacks=() if deadline == np.inf and self.at_once == 1 else (out_of_time,),
+        )  # fmt: skip
         if late:
             raise OutOfTimeError
         return fitted
@@ -306,9 +386,12 @@ class Search:
         n_rows = len(self.data.y)
         most = trial.configuration.most_rows
         n_rows = n_rows if most is None else min(n_rows, most)
-        share = self.time_left / n_fits / SAFETY
+        turns = float(self._turns(n_fits))
+        if trial.configuration.chooses and not self.refits:
+            turns = 1 + SETTLED * self._turns(n_fits - 1)
+        share = self.time_left / turns / SAFETY
         if not self.done:
-            share = min(share, 0.5 * self.seconds / n_fits)
+            share = min(share, 0.5 * self.seconds / turns)
         if trial.repeats:
             return None if trial.seconds / len(trial.models) < share else 0
         fixed, slope = self._time_model(trial)
@@ -321,6 +404,10 @@ class Search:
             if not self.done or rows >= n_rows // 4 or many:
                 return rows
         return 0 if self.done else fewest
+
+    def _turns(self, n_fits: int) -> int:
+        """Return how many fits come one after the other, where several run side by side."""
+        return -(-n_fits // self.at_once)
 
     def _time_model(self, trial: Trial) -> tuple[float, float]:
         """Return seconds of a fit as a fixed part and a part for each row."""

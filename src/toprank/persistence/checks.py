@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,9 @@ ARRAYS: dict[str, dict[str, Array]] = {
         "values": Array("f8", ("n", "statistics")), "otherwise": Array("f8", ("statistics",)),
     },
     "CategoryStatistics": {"hashes": Array("i8", ("*",)), "indicators": Array("i8", ("*", 2))},
+    "Layer": {
+        "weights": Array("f8", ("*", "n"), low=-1e9, high=1e9), "bias": Array("f8", low=-1e9, high=1e9),
+    },
     "TextProjection": {"components": Array("f8", ("n", "*"))},
     "TableFeatures": {"kept": Array("i8", low=0), "source": Array("i8", low=0)},
     "OutOfFoldCounts": {
@@ -418,6 +422,14 @@ RELATIONS: dict[str, list[tuple[Callable[[Any], Any], str]]] = {
         (lambda f: is_ascending(f.kept), "has features out of order"),
         (lambda f: all(is_integer(place, 0, 2**31 - 1) for place in f.dates), "has damaged dates"),
         (lambda f: len({text.column for text in f.texts}) == len(f.texts), "reads a text twice"),
+    ],
+    "NeuralNetworks": [
+        (lambda m: len(m.networks) > 0 and all(m.networks), "has lost networks, or layers of one"),
+        (lambda m: all(len(a.bias) == len(b.weights) for layers in m.networks
+                       for a, b in pairwise(layers)), "has layers that do not fit"),
+        (lambda m: all(len(layers[-1].bias) == 1 for layers in m.networks), "has more than one output"),
+        (lambda m: len({len(layers[0].weights) for layers in m.networks}) == 1,
+         "has networks for different columns"),
     ],
     "FittedModel": [
         (lambda f: f.form in ("native", "own", "target", "scaled"), "has an unknown form"),

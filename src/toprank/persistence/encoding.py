@@ -64,6 +64,7 @@ RECORDS = _by_name({
     "toprank.margin.tree_path": "PathTree",
     "toprank.boosting.library": "Combination CategoryStatistics",
     "toprank.automatic.features": "TextProjection TableFeatures TargetEncoding",
+    "toprank.automatic.networks": "Layer NeuralNetworks",
     "toprank.automatic.portfolio": "FittedModel",
     "toprank.automatic.ensemble": "LogOdds",
     "toprank.automatic.ranker": "Member",
