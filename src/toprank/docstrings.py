@@ -103,6 +103,16 @@ gap : number or timedelta, optional
     Least distance in time between training and validation rows; a number counts days between
     dates.
 """,
+    "fold_splits": """
+groups : array of shape (n_rows,), optional
+    A group (a customer, say) is never both in training and in test. A `fit` that takes groups gets them too.
+time : array of shape (n_rows,), optional
+    Numbers or dates: folds that are made here are blocks of time, each scored by a model of the past alone. A
+    `fit` that takes times gets them too.
+gap : number or timedelta, optional
+    Least distance in time between a training row and the first test row, for labels that arrive late; a
+    number counts days between dates.
+""",
     "sql_score": """
 score : str, default="score"
     Name of the column that holds the score.

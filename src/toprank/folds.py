@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from toprank.columns import as_frame, is_table
+from toprank.docstrings import fill_docstring
 from toprank.progress import progress
 from toprank.validation import check_gap, check_groups, check_time, require_finite
 
@@ -398,6 +399,7 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
 # -- out-of-fold scores ----------------------------------------------------------------------------
 
 
+@fill_docstring
 def cross_fitted_scores(
     estimator: Any,
     X: Any,
@@ -429,10 +431,7 @@ def cross_fitted_scores(
         Passed to `fit`. Rows of weight 0 take no part.
     qid : array of shape (n_rows,), optional
         Passed to `fit`; a query is never both in training and in test.
-    groups : array of shape (n_rows,), optional
-        A group (a customer, say) is never both in training and in test. Passed to a `fit` that takes them.
-    time, gap : optional
-        As in `make_splits`, where `cv` is a number; passed to a `fit` that takes them.
+    %(fold_splits)s
     final : fitted estimator, optional
         The model on all rows that will score new ones. The scores of each fold are brought to its
         scale, so that on the training rows of the fold, which both models have seen, their scores are

@@ -259,6 +259,7 @@ class CalibratedRanker(BaseRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fill_docstring
     def fit(
         self,
         X: Any,
@@ -282,13 +283,7 @@ class CalibratedRanker(BaseRanker):
             Where the ranker takes weights.
         qid : array of shape (n_rows,), optional
             Where the ranker takes queries; a query is never split between folds.
-        groups : array of shape (n_rows,), optional
-            Rows of one group are never split between folds. The ranker gets them too, if its `fit` takes them.
-        time : array of shape (n_rows,), optional
-            Numbers or dates: where `cv` is a number, each of so many blocks of time is scored by a model of
-            the past. The ranker gets them too, if its `fit` takes them.
-        gap : number or timedelta, optional
-            Least distance in time between training rows and the block.
+        %(fold_splits)s
 
         Returns
         -------
