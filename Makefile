@@ -45,7 +45,7 @@ unit: $(VENV)/.developer            ## all tests
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 fuzz: $(VENV)/.developer            ## tens of thousands of mutated model files and hostile tables
-	$(BIN)/python tests/hardening/fuzz.py --cases 20000 --tables 4000
+	$(BIN)/python tests/hardening/fuzz.py --cases 20000 --tables 4000 --record
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.bounds $(BIN)/python -m pytest -q -n 2 tests/test_ranking.py \
 	  tests/metrics/test_metric_kernels.py tests/pairs tests/objectives tests/test_binning.py
 

@@ -1,10 +1,10 @@
 """Fuzz model files and the command line for as long as is asked: `make fuzz`.
 
-    python tests/hardening/fuzz.py [--cases 20000] [--tables 2000] [--first 0] [--keep FOLDER]
+    python tests/hardening/fuzz.py [--cases 20000] [--tables 2000] [--first 0] [--record]
 
 Every case has a seed, so a finding can be had again: `--first SEED --cases 1`. Cases run in child processes
 with a limit of memory and time; a child that dies is a finding, and the next one goes on after it. The exit
-code is 1 if anything was found.
+code is 1 if anything was found. `--record` keeps what came of it in `fuzz.jsonl`; the manual has a table of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
+RECORD = HERE / "fuzz.jsonl"
 BATCH = 250  # cases of one child
 PATIENCE = 3600  # seconds for a child
 
@@ -87,6 +88,36 @@ def fuzz(runner: str, folder: Path, first: int, n_cases: int, fine: tuple[str, .
     return report
 
 
+def record(what: str, first: int, n_cases: int, report: Report) -> None:
+    """Keep the outcomes of a run."""
+    import toprank
+
+    line = {
+        "cases": what, "first": first, "number": n_cases, "outcomes": dict(report.counts),
+        "version": toprank.__version__, "on": time.strftime("%Y-%m-%d"),
+    }  # fmt: skip
+    with RECORD.open("a") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def table() -> str:
+    """The kept runs as a Markdown table, or a sentence where there is none."""
+    if not RECORD.exists():
+        return "No run of this version is kept yet.\n"
+    lines = [
+        "| cases | seeds | refused | used or answered | findings | version | on |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for text in RECORD.read_text().splitlines():
+        run = json.loads(text)
+        count = Counter(run["outcomes"])
+        seeds = f"{run['first']:,} to {run['first'] + run['number'] - 1:,}"
+        fine = [f"{count['refused']:,}", f"{count['used'] + count['answered']:,}"]
+        cells = [run["cases"], seeds, *fine, count["finding"], run["version"], run["on"]]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -94,6 +125,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=20_000, help="model files")
     parser.add_argument("--tables", type=int, default=2_000, help="tables and options")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--record", action="store_true", help=f"keep the counts in {RECORD.name}")
     options = parser.parse_args()
     sys.path.insert(0, str(HERE))
     with tempfile.TemporaryDirectory() as name:
@@ -103,6 +135,9 @@ def main() -> None:
             fuzz("open_mutants.py", folder, options.first, options.cases, ("refused", "used")),
             fuzz("run_commands.py", folder, options.first, options.tables, ("answered", "refused")),
         ]
+    if options.record:
+        record("model files", options.first, options.cases, reports[0])
+        record("commands on tables", options.first, options.tables, reports[1])
     sys.exit(int(any(report.findings for report in reports)))
 
 

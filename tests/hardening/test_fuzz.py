@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import fuzz
 import pytest
-from fuzz import run_cases, save_models
+from fuzz import Report, run_cases, save_models
 
 N_FILES, N_COMMANDS = 300, 100
 
@@ -38,3 +39,10 @@ def test_commands_on_hostile_tables_answer_or_refuse_in_one_line(folder: Path) -
         assert case["outcome"] in ("answered", "refused"), case
         outcomes[str(case["outcome"])] += 1
     assert min(outcomes["answered"], outcomes["refused"]) > 20
+
+
+def test_kept_runs_are_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "RECORD", tmp_path / "fuzz.jsonl")
+    assert "No run" in fuzz.table()
+    fuzz.record("model files", 100, 50, Report(Counter(refused=39, used=10, finding=1)))
+    assert "| model files | 100 to 149 | 39 | 10 | 1 |" in fuzz.table()
