@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import in_own_process, report_bar
+from benchmarks.common import in_own_process, keep, report_bar
 from toprank import GradientBoostingRanker, metrics
 from toprank.out_of_core import score_source
 from toprank.tables import connect, read_table
@@ -83,8 +83,12 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="without the fit in memory")
     parser.add_argument("--test-rows", type=int, default=500_000)
     parser.add_argument("--limit", type=int, help="bytes; by default a quarter of the matrix")
+    parser.add_argument("--quick", action="store_true", help="few rows, and nothing is kept")
     parser.add_argument("--child")
     options = parser.parse_args()
+    if options.quick:
+        options.rows, options.columns, options.rounds = 60_000, 20, 2
+        options.test_rows, options.limit = 20_000, 900_000_000
     if options.child:
         print(json.dumps(fit(*json.loads(options.child))))
         return
@@ -99,7 +103,8 @@ def main() -> None:
         limit = options.limit or matrix // 4
         print(f"{options.rows:,} x {options.columns} rows: {size / 1e9:.2f} GB of Parquet, a matrix of "
               f"{matrix / 1e9:.2f} GB; limit {limit / 1e9:.2f} GB")  # fmt: skip
-        found = {}
+        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for mode in ("streamed",) if options.alone else ("streamed", "in memory"):
             child = in_own_process(
                 "benchmarks.out_of_core", mode, name, limit, options.objective, options.rounds
@@ -109,6 +114,10 @@ def main() -> None:
             print(f"{mode:<10} fit {child['fit']:.0f} s ({child['round']:.1f} s a round), with scores "
                   f"{child['all']:.0f} s, {child['processor']:.0f} s on the processor, peak "
                   f"{child['peak'] / 1e9:.2f} GB, AP on test rows {found[mode]:.4f}", flush=True)  # fmt: skip
+            figures |= {f"{mode} {key}": child[key] for key in ("fit", "round", "peak")}
+            figures[f"{mode} AP"] = found[mode]
+        rows = f"{options.rows:,} x {options.columns}, {options.objective}, {options.rounds} rounds"
+        keep(rows, matrix=matrix, enforced=limit, **figures)
         if len(found) == 2:
             gap = abs(np.subtract(*found.values()))
             what = f"AP streamed and in memory, {options.rows:,} x {options.columns}"
