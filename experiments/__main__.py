@@ -8,6 +8,7 @@ python -m experiments summary          write docs/results.md from the finished c
 from __future__ import annotations
 
 import ast
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -31,9 +32,10 @@ def experiments() -> dict[str, str]:
 
 
 def n_cells(name: str) -> int:
-    """Finished cells of an experiment."""
+    """Finished cells of an experiment; one that was run again counts once."""
     path = ROOT / "results" / f"{name}.jsonl"
-    return sum(1 for line in path.open() if line.strip()) if path.exists() else 0
+    lines = path.read_text().splitlines() if path.exists() else []
+    return len({json.dumps(json.loads(line)["cell"], sort_keys=True) for line in lines if line})
 
 
 def main() -> None:

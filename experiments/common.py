@@ -6,6 +6,8 @@ JSON-lines file, so a run that was stopped goes on where it was, and a table is 
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
 import os
 import time
@@ -17,7 +19,9 @@ import numpy as np
 from scipy import stats
 
 ROOT = Path(__file__).resolve().parent
+LIBRARY = ROOT.parent / "src" / "toprank"
 BESIDE = ROOT.parent.parent / "shared" / "data"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def use_local_data() -> None:
@@ -26,35 +30,76 @@ def use_local_data() -> None:
         os.environ["TOPRANK_DATA"] = str(BESIDE)
 
 
+def code_state(*packages: str) -> str:
+    """Eight digits that stand for the code of some packages of the library, such as "boosting".
+
+    Comments, docstrings and layout do not count.
+    """
+    digest = hashlib.sha256()
+    for package in packages:
+        for path in sorted((LIBRARY / package).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            for node in ast.walk(tree):
+                if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+                    del node.body[0]
+            digest.update(f"{path.relative_to(LIBRARY).as_posix()}\n{ast.unparse(tree)}\n".encode())
+    return digest.hexdigest()[:8]
+
+
 class Results:
-    """Finished cells of one experiment: a JSON-lines file, one cell a line."""
+    """Finished cells of one experiment: a JSON-lines file, one cell a line; of a cell twice the last line counts."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.cells: list[dict[str, Any]] = []
+        self._place: dict[str, int] = {}
         if self.path.exists():
-            self.cells = [json.loads(line) for line in self.path.read_text().splitlines() if line]
-        self._done = {self._key(cell["cell"]) for cell in self.cells}
+            for line in self.path.read_text().splitlines():
+                if line:
+                    self._keep(json.loads(line))
 
     @staticmethod
     def _key(cell: dict[str, Any]) -> str:
         return json.dumps(cell, sort_keys=True)
 
-    def run(self, cells: Iterable[dict[str, Any]], compute: Callable[..., dict[str, Any]]) -> None:
-        """Compute `compute(**cell)` for every cell that is not there yet; keep each at once."""
+    def _keep(self, record: dict[str, Any]) -> None:
+        """Take in a finished cell, in the place of an earlier one of the same name."""
+        place = self._place.setdefault(self._key(record["cell"]), len(self.cells))
+        self.cells[place : place + 1] = [record]
+
+    def run(
+        self,
+        cells: Iterable[dict[str, Any]],
+        compute: Callable[..., dict[str, Any]],
+        *,
+        code: str | None = None,
+        anew: bool = False,
+    ) -> None:
+        """Compute `compute(**cell)` for every cell that is not there yet; keep each at once.
+
+        `code` says what code made a cell and is kept with it; with `anew` those of other code are computed again.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for cell in cells:
-            if self._key(cell) in self._done:
+            place = self._place.get(self._key(cell))
+            if place is not None and not (anew and self.cells[place].get("code") != code):
                 continue
             start = time.perf_counter()
             values = compute(**cell)
             record = {"cell": cell, **values, "seconds": round(time.perf_counter() - start, 3)}
+            if code is not None:
+                record["code"] = code
             with self.path.open("a") as stream:
                 stream.write(json.dumps(record) + "\n")
-            self.cells.append(record)
-            self._done.add(self._key(cell))
+            self._keep(record)
             shown = " ".join(f"{k}={v}" for k, v in cell.items())
             print(f"{shown}  ({record['seconds']:.1f} s)", flush=True)
+
+    def tidy(self) -> None:
+        """Leave out the lines that later ones have replaced; nothing else may write to the file meanwhile."""
+        beside = self.path.with_suffix(".new")
+        beside.write_text("".join(json.dumps(record) + "\n" for record in self.cells))
+        beside.replace(self.path)
 
     def select(self, **wanted: Any) -> list[dict[str, Any]]:
         """The finished cells whose keys have these values."""

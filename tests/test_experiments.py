@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from experiments import common
 from experiments.__main__ import experiments
-from experiments.common import Results, reaches
+from experiments.common import Results, code_state, reaches
 from experiments.gleaner import Gleaner
+from experiments.summary import page_rows, page_table, short
 from toprank import RelationalData
 from toprank.metrics import recall_precision_area
 from toprank.rules.relational.coverage import Coverage
@@ -33,6 +38,37 @@ def test_a_cell_is_computed_once_and_a_broken_run_goes_on(tmp_path):
     assert sorted(results.values("value")) == [1, 4, 9]
 
 
+def test_cells_of_other_code_are_run_again_when_asked_and_then_count_once(tmp_path):
+    path, cells = tmp_path / "cells.jsonl", [{"number": 1}, {"number": 2}]
+    Results(path).run(cells, lambda number: {"value": number})
+    later = Results(path)
+    later.run(cells, lambda number: {"value": -number}, code="b")  # finished: left alone
+    assert later.values("value").tolist() == [1, 2]
+    later.run(cells[:1], lambda number: {"value": 10 * number}, code="b", anew=True)
+    later.run(cells[:1], lambda number: {"value": 0}, code="b", anew=True)  # of this code already
+    for results in (later, Results(path)):
+        assert results.values("value").tolist() == [10, 2]
+        assert [cell.get("code") for cell in results.cells] == ["b", None]
+    assert len(path.read_text().splitlines()) == 3
+    later.tidy()
+    assert Results(path).values("value").tolist() == [10, 2]
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_the_state_of_code_does_not_depend_on_comments_and_docstrings(tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "LIBRARY", tmp_path)
+    (tmp_path / "family").mkdir()
+    states = []
+    for text in (
+        "def f(x):\n    return x + 1\n",
+        '"""A family."""\n\ndef f(x):\n    # one more\n    return x + 1\n',
+        "def f(x):\n    return x + 2\n",
+    ):
+        (tmp_path / "family" / "part.py").write_text(text)
+        states.append(code_state("family"))
+    assert states[0] == states[1] != states[2]
+
+
 @pytest.mark.parametrize(
     ("ours", "published", "deviation", "verdict"),
     [
@@ -54,6 +90,90 @@ def test_every_experiment_has_a_sentence():
     assert {"sgbap", "treerank", "poise", "prankboost", "lambdamart_auc", "defaults"} <= set(found)
     assert all(len(sentence) > 20 for sentence in found.values())
     assert "common" not in found
+
+
+def readme_lines() -> list[str]:
+    """The README with numbers as the pages have them: one space between words."""
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    return [" ".join(part.split()) for part in text.split("\n|")] + [" ".join(text.split())]
+
+
+def said_in_readme(*phrases: str) -> bool:
+    """Whether one line of a table, or the text, has all of these."""
+    return any(all(phrase in line for phrase in phrases) for line in readme_lines())
+
+
+def test_the_readme_has_the_figures_of_the_default_and_its_rivals():
+    found = page_table("defaults", "method")
+    names = {
+        "mean AP": "default", "CatBoost": "catboost", "logistic twin": "logistic twin", "LightGBM": "lightgbm",
+        "random forest": "random_forest", "XGBoost": "xgboost",
+    }  # fmt: skip
+    shown = [f"{name} {short(found[method]['mean AP'])}" for name, method in names.items()]
+    assert said_in_readme(", ".join(shown), f"mean rank {float(found['default']['mean rank']):.1f}")
+    sets = page_table("defaults", "set")
+    behind = sum(entry["default less best rival"].startswith("-") for entry in sets.values())
+    assert said_in_readme(f"on {behind} of {len(sets)} sets some rival is ahead of the default")
+    hundred = "positives to 100"
+    lead = float(found["catboost"][hundred]) - float(found["default"][hundred])
+    assert said_in_readme(f"CatBoost leads by {short(lead)} in the mean")
+    for rival in set(names.values()) - {
+        "default"
+    }:  # "none of them on most", says the page on choosing
+        ahead = [float(entry[rival]) > float(entry["default"]) for entry in sets.values()]
+        assert np.mean(ahead) < 0.5
+
+
+def test_the_readme_has_the_figures_of_payments_forests_rules_and_promises():
+    large = {
+        row["method"]: short(row["AP"])
+        for row in page_rows("sgbap_large")
+        if row["data"] == "payments"
+    }
+    own = "GradientBoostingRanker"
+    assert said_in_readme(
+        f"AP {large[f'{own}(), given time']}, with 100 rounds {large[f'{own}, 100 rounds']}; "
+        f"LambdaMART-AP {large['LambdaMART-AP']}, logistic {large['GB-Logistic']}"
+    )
+    assert said_in_readme(f"({large[f'{own}()']} instead of {large[f'{own}(), given time']})")
+    forest = page_table("trees_and_margin", "method")["RankingForest"]
+    relative = float(forest["AP"]) - float(forest["less relative"])
+    ratio = f"{float(forest['ratio']):.2f}".lstrip("0")
+    assert said_in_readme(
+        f"mean AP {short(forest['AP'])} and {short(relative)}, {ratio} times its time",
+        f"({forest['splits of sets'].split()[-1]} sets, one split",
+    )
+    rules = page_table("compact_rules", "method")
+    assert said_in_readme(
+        f"mean AP {short(rules['RuleScorecard']['mean AP'])} on",
+        f"ten XGBoost stumps {short(rules['XGBoost stumps']['mean AP'])}, RuleFit "
+        f"{short(rules['RuleFit']['mean AP'])}, FIGS {short(rules['FIGS']['mean AP'])}",
+    )
+    counts = {"fpr": [0, 0], "precision": [0, 0]}
+    for row in page_rows("promises"):
+        if row["model"] == "all" and row["promise"].split()[0] in counts:
+            kind = counts[row["promise"].split()[0]]
+            kind[0] += int(row["kept"].split()[0])
+            kind[1] += int(row["promised"])
+    assert said_in_readme(
+        "precisions {} of {} kept, false positive rates {} of {}".format(*counts["precision"], *counts["fpr"])
+    )  # fmt: skip
+
+
+def test_the_readme_has_the_counts_of_the_published_tables():
+    text = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+    pattern = r"\*\*(\d+ of \d+) published (\w+)"
+    ap, poise, forests, rivals = (number for number, _ in re.findall(pattern, text))
+    above = int(re.search(r"AP \d+ of \d+ \((\d+) at or above", text)[1])
+    within = int(ap.split()[0]) - above
+    assert said_in_readme(
+        f"{ap} published average precisions reached, {above} of them in the mean",
+        f"{within} within the published deviation",
+        f"POISE: {poise} figures; ranking forests: {forests} AUCs, their rivals: {rivals}",
+    )
+    found = re.search(r"ahead of all six rivals on (\d+ of \d+) sets here, on (\d+)", text)
+    first = "Ranking forests are ahead of all six rivals on"
+    assert said_in_readme(f"{first} {found[1]} sets, where their paper has {found[2]}")
 
 
 def test_gleaner_keeps_the_best_clause_of_each_bin_and_seed():
