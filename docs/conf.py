@@ -11,7 +11,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tests" / "hardening")]
+
+import fuzz
 
 from experiments import summary
 from toprank import __version__, metrics, objectives
@@ -147,6 +149,9 @@ def write_results() -> None:
     folder.mkdir()
     summary.write(HERE / "results.md")
     (folder / "which_objective.inc").write_text(summary.which_objective())
+    (folder / "what_our_runs_say.inc").write_text(summary.what_our_runs_say())
+    (folder / "what_came_of_sgbap.inc").write_text(summary.what_came_of_sgbap())
+    (folder / "fuzz.inc").write_text(fuzz.table())
     for source in sorted((HERE.parent / "experiments" / "results").iterdir()):
         if source.suffix == ".png":
             shutil.copy(source, folder / source.name)
