@@ -17,8 +17,8 @@ from toprank.automatic.ensemble import (
     assess,
     cross_fitted_ensemble,
     greedy_weights,
-    likely_weights,
     select_weights,
+    stacking_weights,
     to_log_odds,
     widen,
 )
@@ -158,12 +158,12 @@ def test_greedy_selection_is_the_one_by_hand() -> None:
 
 
 @pytest.fixture
-def _start_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the weights where the search for the likeliest ones starts."""
+def _no_stacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the weights at the centre of the penalty."""
     monkeypatch.setattr(ensemble, "PENALTY", 1e12)
 
 
-@pytest.mark.usefixtures("_start_of_the_search")
+@pytest.mark.usefixtures("_no_stacking")
 def test_weights_fall_with_the_standard_errors_behind_the_best() -> None:
     rows = held_out(positives=0.1)
     random = np.random.default_rng(7)
@@ -183,19 +183,18 @@ def test_weights_fall_with_the_standard_errors_behind_the_best() -> None:
     np.testing.assert_allclose(select_weights(rows, precision, 7), expected / expected.sum())
 
 
-@pytest.mark.usefixtures("_start_of_the_search")
-def test_what_experience_leaves_goes_by_the_scores() -> None:
+@pytest.mark.usefixtures("_no_stacking")
+def test_what_the_prior_leaves_goes_by_the_scores() -> None:
     rows, prior = held_out(), np.array([0.0, 0.0, 0.4, 0.3])
     by_scores = np.where((plain := select_weights(rows, precision)) > 0, plain, 0.0)
     expected = prior + 0.3 * by_scores
     found = select_weights(rows, precision, prior=prior)
-    np.testing.assert_allclose(
-        found, expected / expected.sum(), atol=0.01
-    )  # small ones are dropped
+    # weights below SMALLEST are dropped
+    np.testing.assert_allclose(found, expected / expected.sum(), atol=0.01)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_other_weights_are_likelier(weighted: bool) -> None:
+def test_stacking_weights_are_those_of_a_general_optimiser(weighted: bool) -> None:
     rng = np.random.default_rng(3)
     rows, centre = held_out(), np.array([0.1, 0.2, 0.3, 0.4])
     sample_weight = rng.integers(1, 4, 150).astype(float) if weighted else None
@@ -212,15 +211,15 @@ def test_no_other_weights_are_likelier(weighted: bool) -> None:
         lambda p: loss(p[:4], p[4]), np.full(5, 0.5), method="SLSQP",
         bounds=[(0, None)] * 4 + [(None, None)], options={"ftol": 1e-12, "maxiter": 1000},
     ).x  # fmt: skip
-    found = likely_weights(rows, centre)
+    found = stacking_weights(rows, centre)
     np.testing.assert_allclose(found, by_differences[:4] / by_differences[:4].sum(), atol=1e-3)
     assert found[3] < centre[3] - 0.1  # it is noise
 
 
-def test_with_no_rows_to_speak_of_the_likeliest_weights_are_the_given_ones() -> None:
+def test_stacking_leaves_the_centre_where_the_scores_say_nothing() -> None:
     centre = np.array([0.7, 0.3])
     rows = TrainingData(np.zeros((4, 2)), np.array([1.0, 0.0, 0.0, 0.0]), None, None)
-    np.testing.assert_allclose(likely_weights(rows, centre), centre, atol=1e-6)
+    np.testing.assert_allclose(stacking_weights(rows, centre), centre, atol=1e-6)
 
 
 def test_halves_have_half_of_each_class() -> None:
@@ -242,7 +241,7 @@ def test_one_model_is_left_where_the_others_are_far_behind() -> None:
     assert (select_weights(near, precision) > 0).sum() >= 2
 
 
-@pytest.mark.usefixtures("_start_of_the_search")
+@pytest.mark.usefixtures("_no_stacking")
 def test_greedy_selection_has_a_say_with_many_positives(monkeypatch: pytest.MonkeyPatch) -> None:
     many = held_out(n=5_000)  # 1,000 positives
     mixed = select_weights(many, precision)

@@ -6,9 +6,9 @@ is left only where all the others are far behind. With many positives greedy sel
 Niculescu-Mizil, Crew & Ksikes 2004, Ensemble selection from libraries of models) has a say: start from
 nothing, and add the member that helps the metric most, again and again and with replacement.
 
-A metric of the top says little about which members go together; the likelihood of the labels says more (Breiman
-1996, Stacked regressions, whose weights are not negative either). So the weights above, and those that members
-have by experience, are only where the search for the likeliest weights starts, and what holds it back.
+Stacking (Breiman 1996, Stacked regressions) tells better which members complement one another: a logistic
+regression of the labels on their log-odds, with weights that are not negative. Its penalty is centred on the
+weights above, mixed with the prior weights that members have from the development sets.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
     "assess",
     "cross_fitted_ensemble",
     "greedy_weights",
-    "likely_weights",
     "select_weights",
+    "stacking_weights",
     "to_log_odds",
     "widen",
 ]
@@ -42,7 +42,7 @@ N_HALVES, N_BAGS = 20, 4
 PRIOR_POSITIVES = 300.0  # with as many positives, greedy selection has half of the say,
 LEAST_SAY = 0.25  # and with so few that it has less than this, none
 MOST_ROWS = 5_000  # of each class, that the choice looks at
-PENALTY = 1.0  # log-likelihood that moving a weight from 0 to 1 has to gain
+PENALTY = 1.0  # of stacking, on squared distances from the weights it starts from
 SMALLEST = 0.02  # weights below are not worth the time that it takes to score
 
 Metric = Callable[..., float]  # (y, scores, sample_weight, qid), the more the better
@@ -141,17 +141,18 @@ def greedy_weights(held_out: TrainingData, metric: Metric, n_steps: int = N_STEP
     return best / best.sum()
 
 
-def likely_weights(held_out: TrainingData, centre: np.ndarray) -> np.ndarray:
-    """Move weights to where the labels are likelier.
+def stacking_weights(held_out: TrainingData, centre: np.ndarray) -> np.ndarray:
+    """Fit a logistic regression of the labels on the members, with weights that are not negative.
 
-    A logistic regression of the labels on the members, without negative weights; what keeps it from learning
-    the noise of a few positives is a penalty on the squared distance from `centre`.
+    It minimises the log-loss plus ``PENALTY * |weights - centre|²``, so that with few positives the weights
+    stay near `centre`.
 
     Parameters
     ----------
     held_out : TrainingData
         Its matrix holds the log-odds of the members.
     centre : ndarray of shape (n_members,)
+        Weights that sum to 1.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def likely_weights(held_out: TrainingData, centre: np.ndarray) -> np.ndarray:
     >>> signal = random.normal(size=400)
     >>> y = (signal > 1).astype(float)
     >>> columns = np.column_stack([signal, random.normal(size=400)]) - 1
-    >>> weights = likely_weights(TrainingData(columns, y, None, None), np.array([0.5, 0.5]))
+    >>> weights = stacking_weights(TrainingData(columns, y, None, None), np.array([0.5, 0.5]))
     >>> bool(weights[0] > 0.9)
     True
     """
@@ -193,8 +194,8 @@ def select_weights(
     A member whose metric is v, where the best one has b, has the weight exp((v - b) / s): s is the standard
     error of the difference, which is its standard deviation over random halves of the rows. With P positives
     (or negatives, if they are fewer) these weights have a share of 300 / (300 + P), and the mean of greedy
-    selections on some of the halves has the rest, from 100 positives on. What `prior` leaves of the weight is
-    given out like this, and `likely_weights` then moves all of it.
+    selections on some of the halves has the rest, from 100 positives on. They are mixed with `prior`, and the
+    mixture is the centre of `stacking_weights`.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def select_weights(
     seed : int
         Of the halves.
     prior : ndarray of shape (n_members,), optional
-        Weights by experience with other data; they sum to 1 or less.
+        Weights known beforehand, from other data; they sum to 1 or less, and the rest goes by the scores.
 
     Examples
     --------
@@ -238,7 +239,7 @@ def select_weights(
         weights = (1 - say) * weights + say * greedy
     if prior is not None:
         weights = prior + (1 - prior.sum()) * weights
-    weights = likely_weights(few, weights)
+    weights = stacking_weights(few, weights)
     weights[weights < SMALLEST] = 0.0
     return weights / weights.sum()
 

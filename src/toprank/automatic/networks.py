@@ -11,9 +11,7 @@ __all__ = ["Layer", "NeuralNetworks"]
 
 HIDDEN = (64, 32)  # neurons
 EPOCHS = 60
-NEVER_SURE = (
-    1e-4  # a network says no chance closer to 0 or 1, however far it is from what it has seen
-)
+NEVER_SURE = 1e-4  # chances are kept this far from 0 and 1, also far from the training rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class NeuralNetworks:
         n_networks = 4 if n_rows < 3_000 else 2 if n_rows < 20_000 else 1
         networks = []
         for k in range(n_networks):
-            # no epoch counts as progress: so it ends after so many, without a warning
+            # with this tol no epoch counts as progress: it ends after EPOCHS, without a warning
             fitted = MLPClassifier(
                 HIDDEN, alpha=0.01, learning_rate_init=0.002, random_state=seed + k,
                 batch_size=min(n_rows, int(np.clip(n_rows / 100, 64, 512))),

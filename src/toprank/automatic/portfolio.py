@@ -71,12 +71,12 @@ class Configuration:
     prior: float = 0.0
 
     @property
-    def chooses(self) -> bool:
-        """Whether a fit chooses settings by an inner validation, which takes longer than the rest of it."""
+    def tunes_itself(self) -> bool:
+        """Whether a fit tunes settings by inner validation, which takes longer than the final fit."""
         return self.method == _BOOSTER and "n_estimators" not in self.settings
 
-    def settled(self, fitted: FittedModel) -> Configuration:
-        """Return the configuration with the settings that a fit of it has chosen.
+    def with_tuned_settings(self, fitted: FittedModel) -> Configuration:
+        """Return the configuration with the settings that a fit of it has tuned.
 
         Examples
         --------
@@ -84,7 +84,7 @@ class Configuration:
         >>> X = np.random.default_rng(0).normal(size=(150, 2))
         >>> default = PORTFOLIO["boosted logistic"]
         >>> fitted = fit_configuration(default, X, (X[:, 0] > 1).astype(float), Columns.numeric(2))
-        >>> default.chooses, default.settled(fitted).chooses
+        >>> default.tunes_itself, default.with_tuned_settings(fitted).tunes_itself
         (True, False)
         """
         chosen = {k: v for k, v in fitted.model.chosen_.items() if k != "objectives"}

@@ -36,7 +36,7 @@ __all__ = ["Search", "Trial"]
 PROBES = (500, 2_000)  # rows of two short fits that tell how the time of a configuration grows
 PROBE_ABOVE = 4_000  # rows
 SAFETY = 1.3  # a fit may take so much longer than was foreseen
-SETTLED = 0.5  # of the time of a fit that chooses its settings is what the later ones take, at most
+REUSED = 0.5  # most time of a fit with settings tuned before, over one that tunes them itself
 FEWEST_ROWS = 2_000  # that a sample for lack of time has
 DONE, FAILED = "done", "failed"
 STOPPED, NOT_BEGUN = "stopped: no time left", "not begun: no time left"
@@ -90,7 +90,7 @@ class FoldFit:
     model: FittedModel
     scores: np.ndarray
     seconds: float
-    like_the_others: bool = True  # or longer, since it chose the settings
+    typical: bool = True  # False where it took longer because it tuned the settings for all folds
 
 
 class Search:
@@ -134,9 +134,9 @@ class Search:
         self.data, self.columns, self.metric = data, columns, metric
         self.seconds, self.n_folds, self.n_repeats = seconds, n_folds, n_repeats
         self.seed, self.verbose = seed, verbose
-        # most methods gain less from a second thread than two folds gain from one each
+        # two folds with a thread each are faster than one after the other with two
         self.n_threads = thread_count(n_jobs)
-        self.at_once = min(self.n_threads, n_folds)
+        self.n_parallel = min(self.n_threads, n_folds)
         self.stopped = threading.Event()
         self.keys = keys or SplitKeys()
         self.start = time.perf_counter()
@@ -256,7 +256,7 @@ class Search:
                 trial.seconds += done.seconds
                 speed = done.seconds / trial.configuration.cost
                 self.speeds[trial.name] = min(speed, self.speeds.get(trial.name, speed))
-                each = done.seconds if done.like_the_others else SETTLED * done.seconds
+                each = done.seconds if done.typical else REUSED * done.seconds
                 if self.done and each * self._turns(len(parts) - len(models)) > self.time_left:
                     raise OutOfTimeError
         if not np.isfinite(total).all():
@@ -267,26 +267,26 @@ class Search:
     def _fits(
         self, trial: Trial, tasks: Sequence[Callable[..., FoldFit]]
     ) -> Generator[FoldFit, None, None]:
-        """Yield what tasks return: the first may choose settings for all, the others run side by side.
+        """Yield what tasks return: the first may tune the settings for all, the others run in parallel.
 
-        Where the folds are blocks of time the first knows least, and each chooses for itself.
+        Where folds are blocks of time the first has the fewest rows, so each tunes its own.
         """
-        if trial.configuration.chooses and not self.refits:
-            first = replace(tasks[0](n_jobs=self.n_threads), like_the_others=False)
-            trial.configuration = trial.configuration.settled(first.model)
+        if trial.configuration.tunes_itself and not self.refits:
+            first = replace(tasks[0](n_jobs=self.n_threads), typical=False)
+            trial.configuration = trial.configuration.with_tuned_settings(first.model)
             yield first
             tasks = tasks[1:]
-        yield from self._side_by_side(tasks)
+        yield from self._in_parallel(tasks)
 
-    def _side_by_side(
+    def _in_parallel(
         self, tasks: Sequence[Callable[[], FoldFit]]
     ) -> Generator[FoldFit, None, None]:
-        """Yield what tasks return, as soon as it is there; closing it stops those that still run."""
-        if self.at_once == 1:
+        """Yield what tasks return, in order of completion; closing the generator stops those that still run."""
+        if self.n_parallel == 1:
             yield from (task() for task in tasks)
             return
         try:
-            with ThreadPoolExecutor(self.at_once) as pool:
+            with ThreadPoolExecutor(self.n_parallel) as pool:
                 try:
                     futures = [pool.submit(task) for task in tasks]
                     yield from (future.result() for future in as_completed(futures))
@@ -336,8 +336,8 @@ class Search:
         fitted = fit_configuration(
             configuration, part.X, part.y, self.columns, sample_weight=part.sample_weight,
             qid=part.qid, keys=self.keys.rows(rows), seed=seed,
-            n_jobs=n_jobs or self.n_threads // self.at_once,
-            callbacks=() if deadline == np.inf and self.at_once == 1 else (out_of_time,),
+            n_jobs=n_jobs or self.n_threads // self.n_parallel,
+            callbacks=() if deadline == np.inf and self.n_parallel == 1 else (out_of_time,),
         )  # fmt: skip
         if late:
             raise OutOfTimeError
@@ -387,8 +387,8 @@ class Search:
         most = trial.configuration.most_rows
         n_rows = n_rows if most is None else min(n_rows, most)
         turns = float(self._turns(n_fits))
-        if trial.configuration.chooses and not self.refits:
-            turns = 1 + SETTLED * self._turns(n_fits - 1)
+        if trial.configuration.tunes_itself and not self.refits:
+            turns = 1 + REUSED * self._turns(n_fits - 1)
         share = self.time_left / turns / SAFETY
         if not self.done:
             share = min(share, 0.5 * self.seconds / turns)
@@ -407,7 +407,7 @@ class Search:
 
     def _turns(self, n_fits: int) -> int:
         """Return how many fits come one after the other, where several run side by side."""
-        return -(-n_fits // self.at_once)
+        return -(-n_fits // self.n_parallel)
 
     def _time_model(self, trial: Trial) -> tuple[float, float]:
         """Return seconds of a fit as a fixed part and a part for each row."""
