@@ -364,6 +364,28 @@ def test_nothing_is_begun_once_the_time_is_over(set_clock: Any) -> None:
     assert clock.now < 10
 
 
+def test_what_tunes_itself_is_timed_by_what_the_others_took(set_clock: Any) -> None:
+    begun: list[int] = []
+
+    def seconds(configuration: Configuration, n_rows: int) -> float:
+        if configuration.tunes_itself:
+            begun.append(n_rows)
+        return configuration.cost
+
+    names = ("linear", "kernel least squares", "extra trees", "default booster")
+    clock = set_clock(seconds)
+    model = quick(portfolio=names, time_limit=100).fit(*rows(6_000))
+    assert begun[0] == 3_000  # no short fits, whose tuning takes as long
+    assert clock.rows[:2] == [500, 2_000]  # as the others have
+
+    begun.clear()
+    model = quick(portfolio=names, time_limit=4).fit(*rows(6_000))
+    status = model.leaderboard_.set_index("member")["status"]
+    assert status["extra trees"] == "done"
+    assert status["default booster"] == "not begun: no time left"
+    assert not begun
+
+
 def test_with_time_the_model_of_all_rows_has_its_share_of_the_limit(set_clock: Any) -> None:
     clock = set_clock(lambda configuration, n_rows: 0.7)
     X, y = rows(2_500)

@@ -1,8 +1,8 @@
 """The portfolio: configurations of the methods, in the order in which they are tried.
 
-First two cheap ones and boosted trees that every installation has: on development sets these three help the
-mean of those before them most, an order that `python -m experiments.auto.choices` prints. CatBoost is tried
-early for what it makes of categories; on the rest the halves of the sets do not agree.
+First what takes little time for what it does on many rows, since a limit of time is reached there; then the
+default booster, which is best alone, and the slower ones. On small tables there is time for all of them, and the order
+does not matter. What each adds on the development sets `python -m experiments.auto.choices` prints.
 """
 
 from __future__ import annotations
@@ -96,28 +96,28 @@ _ONE = {"n_seeds": 1, "random_trees": 0}
 PORTFOLIO: dict[str, Configuration] = {
     "linear": Configuration("LogisticRanker", {}, "scaled", 0.02, None, 20_000),
     "kernel least squares": Configuration("RankLS", {"kernel": "rbf"}, "scaled", 0.1, 5_000, 5_000),
-    "extra trees": Configuration("ExtraTreesClassifier", _FOREST, "target", 0.3, 50_000),
+    "lightgbm": Configuration(
+        "lightgbm",
+        {"n_estimators": 300, "learning_rate": 0.04, "num_leaves": 12, "min_child_samples": 5,
+         "colsample_bytree": 0.5, "subsample": 0.7, "subsample_freq": 1},
+        "scaled", 0.3,
+    ),
     "boosted ap_softmax": Configuration(
         _BOOSTER, {**_ONE, "objective": "ap_softmax", "n_estimators": 300}, "native", 0.5,
     ),
+    "extra trees": Configuration("ExtraTreesClassifier", _FOREST, "target", 0.3, 50_000),
+    "default booster": Configuration(_BOOSTER, {}, "native", 2.0, prior=0.5),
     "boosted logistic, deep": Configuration(
         _BOOSTER,
         {**_ONE, "objective": "logistic", "max_depth": 200, "max_leaves": 0, "n_estimators": 200,
          "learning_rate": 0.1, "subsample": 0.7, "colsample_bynode": 0.3, "min_child_weight": 0.05},
         "native", 0.2,
     ),
-    "default booster": Configuration(_BOOSTER, {}, "native", 2.0, prior=0.5),
     "random forest": Configuration("RandomForestClassifier", _FOREST, "target", 0.4, 50_000),
     "networks": Configuration("networks", {}, "scaled", 0.5, 50_000, 2_000),
     "catboost": Configuration(
         "catboost", {"iterations": 500, "max_ctr_complexity": 2, "ctr_leaf_count_limit": 10_000}, "own", 1.5,
         200_000, 2_000,
-    ),
-    "lightgbm": Configuration(
-        "lightgbm",
-        {"n_estimators": 300, "learning_rate": 0.04, "num_leaves": 12, "min_child_samples": 5,
-         "colsample_bytree": 0.5, "subsample": 0.7, "subsample_freq": 1},
-        "scaled", 0.3,
     ),
     "boosted lambda_map": Configuration(_BOOSTER, {**_ONE, "objective": "lambda_map"}, "native", 0.5),
     "boosted logistic": Configuration(_BOOSTER, {**_ONE, "objective": "logistic"}, "native", 0.3),

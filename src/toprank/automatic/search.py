@@ -35,6 +35,7 @@ __all__ = ["Search", "Trial"]
 
 PROBES = (500, 2_000)  # rows of two short fits that tell how the time of a configuration grows
 PROBE_ABOVE = 4_000  # rows
+FEWEST_SPEEDS = 3  # of other configurations, from which on theirs tell how long one takes that tunes itself
 SAFETY = 1.3  # a fit may take so much longer than was foreseen
 REUSED = 0.5  # most time of a fit with settings tuned before, over one that tunes them itself
 FEWEST_ROWS = 2_000  # that a sample for lack of time has
@@ -412,8 +413,12 @@ class Search:
     def _time_model(self, trial: Trial) -> tuple[float, float]:
         """Return seconds of a fit as a fixed part and a part for each row."""
         configuration, n_rows = trial.configuration, len(self.data.y)
+        usual = configuration.cost * float(np.median([*self.speeds.values()] or [0.0]))
         if n_rows <= PROBE_ABOVE:
-            return configuration.cost * float(np.median([*self.speeds.values()] or [0.0])), 0.0
+            return usual, 0.0
+        # tuning takes nearly as long on few rows as on many: short fits would foresee too much
+        if configuration.tunes_itself and len(self.speeds) >= FEWEST_SPEEDS:
+            return 0.5 * usual, 0.5 * usual / n_rows
         seconds: list[float] = []
         for rows in PROBES:
             if self.done and self.time_left < 4 * sum(seconds):
