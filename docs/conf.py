@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without the network
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",

@@ -14,11 +14,10 @@ from experiments.defaults.methods import (
     TWIN,
     YARDSTICK,
 )
-from experiments.defaults.sets import BUCKETS, all_sets, bucket_of
+from experiments.defaults.sets import BUCKET_NAMES, all_sets
 
 PEERS = [m for m in RIVALS if m != YARDSTICK]
 METRICS = {"average_precision": "AP", "precision_at_k": "P@k", "pos_at_top": "Pos@Top"}
-BUCKET_NAMES = [*(bucket_of(most) for most in BUCKETS), "more"]
 OBJECTIVES = tuple(m for m in CANDIDATES if m.endswith("alone") or m in (DEFAULT, TWIN))
 CHOICES = tuple(m for m in CANDIDATES if m not in OBJECTIVES or m == DEFAULT)
 INTRODUCTION = """# The defaults of GradientBoostingRanker

@@ -16,6 +16,7 @@ from toprank.folds import make_splits
 TEST_SHARE = 1 / 3
 MANY_ROWS = 20_000  # above, three splits rather than five
 BUCKETS = (40, 100, 300, 1_000)  # most positives of each bucket but the last
+BUCKET_NAMES = (*(f"to {most:,}" for most in BUCKETS), "more")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ def half_of(name: str) -> int:
 
 def bucket_of(positives: int) -> str:
     """Name the range that a number of positives lies in."""
-    most = next((m for m in BUCKETS if positives <= m), None)
-    return "more" if most is None else f"to {most:,}"
+    return BUCKET_NAMES[int(np.searchsorted(BUCKETS, positives))]
 
 
 def read_split(row: pd.Series, repeat: int, most_rows: int | None = None) -> Split:
