@@ -21,12 +21,13 @@ BUCKET_NAMES = (*(f"to {most:,}" for most in BUCKETS), "more")
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test rows of one set."""
+    """Training and test rows of one set, and the groups of the training rows where it is split by groups."""
 
     X: pd.DataFrame
     y: np.ndarray
     X_test: pd.DataFrame
     y_test: np.ndarray
+    groups: np.ndarray | None = None
 
 
 def all_sets() -> pd.DataFrame:
@@ -74,7 +75,8 @@ def read_split(row: pd.Series, repeat: int, most_rows: int | None = None) -> Spl
         first = make_splits(y[kept], groups=codes, n_splits=n_splits, random_state=repeat)[0]
         train, test = kept[first.train], kept[first.test]
     rows = [X.iloc[part].reset_index(drop=True) for part in (train, test)]
-    return Split(rows[0], y[train], rows[1], y[test])
+    told = None if groups is None else pd.factorize(groups)[0][train]
+    return Split(rows[0], y[train], rows[1], y[test], told)
 
 
 def _plain_column(column: pd.Series) -> pd.Series:
