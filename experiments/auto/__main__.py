@@ -10,7 +10,7 @@ AutoGluon, FLAML and PerpetualBooster run in environments of their own, since th
 
 With `--clock processor` (and one core) seconds are of processor time, so that what else the machine does does not count.
 
-Likewise FLAML_PYTHON (``flaml[automl]``) and PERPETUAL_PYTHON (``perpetual``, pandas, pyarrow, scikit-learn); a rival without its variable
+Likewise FLAML_PYTHON (``flaml[automl]``, pyarrow) and PERPETUAL_PYTHON (``perpetual``, pandas, pyarrow, scikit-learn); a rival without its variable
 is left out. Every finished cell is one line of `results/auto.jsonl`, so a run that was stopped goes on where it was.
 """
 
