@@ -176,6 +176,31 @@ def test_the_readme_has_the_counts_of_the_published_tables():
     assert said_in_readme(f"{first} {found[1]} sets, where their paper has {found[2]}")
 
 
+def test_the_readme_has_the_figures_of_auto_ranker():
+    rivals = {"default": "default", "CatBoost": "catboost", "AutoGluon": "autogluon", "FLAML": "flaml",
+              "PerpetualBooster": "perpetual"}  # fmt: skip
+    few = {row["method"]: row for row in page_rows("auto", "method")}
+
+    def figures(row: dict[str, str]) -> str:
+        return f"{short(row['mean AP'])} and {float(row['mean rank']):.1f}"
+
+    shown = [f"{name} {figures(few[method])}" for name, method in rivals.items()]
+    assert said_in_readme(f"mean AP and rank {figures(few['AutoRanker'])}", *shown)
+    page = (Path(__file__).parents[1] / "experiments" / "results" / "auto.md").read_text()
+    sizes = [int(n) for n in re.findall(r"## The (\d+) sets that all of these have finished", page)]
+    assert said_in_readme(f"({sizes[0]} sets", f"on {sizes[-1]} sets")
+    many = {row["rival"]: row for row in page_rows("auto", "rival") if int(row["sets"]) == sizes[-1]}
+    assert said_in_readme(
+        f"mean AP {short(many['default']['AutoRanker'])}, default {short(many['default'][RIVAL])}, "
+        f"CatBoost {short(many['catboost'][RIVAL])}"
+    )
+    held = re.search(r"holds the test AP in ([.\d]+) of (\d+) splits at random", page)
+    assert said_in_readme(f"its 95% interval held in {100 * float(held[1]):.0f}% of {held[2]} splits")
+
+
+RIVAL = "rival's AP"
+
+
 def test_gleaner_keeps_the_best_clause_of_each_bin_and_seed():
     """Persons who know an owner are positive; others are noise."""
     rng = np.random.default_rng(0)
