@@ -189,13 +189,17 @@ def test_the_readme_has_the_figures_of_auto_ranker():
     page = (Path(__file__).parents[1] / "experiments" / "results" / "auto.md").read_text()
     sizes = [int(n) for n in re.findall(r"## The (\d+) sets that all of these have finished", page)]
     assert said_in_readme(f"({sizes[0]} sets", f"on {sizes[-1]} sets")
-    many = {row["rival"]: row for row in page_rows("auto", "rival") if int(row["sets"]) == sizes[-1]}
+    many = {
+        row["rival"]: row for row in page_rows("auto", "rival") if int(row["sets"]) == sizes[-1]
+    }
     assert said_in_readme(
         f"mean AP {short(many['default']['AutoRanker'])}, default {short(many['default'][RIVAL])}, "
         f"CatBoost {short(many['catboost'][RIVAL])}"
     )
     held = re.search(r"holds the test AP in ([.\d]+) of (\d+) splits at random", page)
-    assert said_in_readme(f"its 95% interval held in {100 * float(held[1]):.0f}% of {held[2]} splits")
+    assert said_in_readme(
+        f"its 95% interval held in {100 * float(held[1]):.0f}% of {held[2]} splits"
+    )
 
 
 RIVAL = "rival's AP"

@@ -206,6 +206,11 @@ n_jobs : int or None, default=None
     Threads: None and -1 are all cores that this process may use (one inside a joblib worker). The
     answer does not depend on it.
 """,
+    "drawn_groups": """
+groups : array-like of shape (n_rows,), optional
+    The group of each row (a customer, a patient): resamples then draw whole groups, for metrics of one list
+    with two classes.
+""",
 }
 _MARK = re.compile(r"^([ \t]*)%\((\w+)\)s[ \t]*$", re.MULTILINE)
 

@@ -176,6 +176,19 @@ def test_groups_are_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(seen)
 
 
+def test_copies_of_rows_in_groups_do_not_make_it_surer() -> None:
+    X, y = rows(90)
+    copies = np.repeat(np.arange(90), 5)
+    told = quick(portfolio=("linear",)).fit(X[copies], y[copies], groups=copies)
+    untold = quick(portfolio=("linear",)).fit(X[copies], y[copies])
+
+    def width(model: AutoRanker) -> float:
+        found = model.estimated_["average_precision"]
+        return found["high"] - found["low"]
+
+    assert width(told) > 1.3 * width(untold)
+
+
 def test_members_with_an_inner_validation_are_given_groups_and_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

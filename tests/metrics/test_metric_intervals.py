@@ -12,8 +12,9 @@ from sklearn.metrics import brier_score_loss
 
 from toprank import metrics
 from toprank.metrics import METRICS, Interval, compare, interval
-from toprank.metrics.bootstrap import ListSample, TableSample, seed_of
+from toprank.metrics.bootstrap import ListSample, TableSample, draw_groups, seed_of
 from toprank.metrics.intervals import holm, verdict
+from toprank.metrics.registry import prepare
 from toprank.validation import binary_rows, graded_rows
 
 
@@ -328,3 +329,122 @@ def test_verdicts() -> None:
 def test_bad_requests(options, error, message) -> None:
     with pytest.raises(error, match=message):
         interval(y_true=[0, 1, 0, 1], scores=[0.1, 0.4, 0.35, 0.8], **options)
+
+
+# -- whole groups -------------------------------------------------------------------------------------
+
+
+def grouped_rows(n_groups: int = 30) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels and scores, both of which go by groups of one to six rows."""
+    random = np.random.default_rng(5)
+    groups = np.repeat(np.arange(n_groups), random.integers(1, 7, n_groups))
+    y = (random.random(n_groups) < 0.3)[groups]
+    scores = np.round(random.normal(size=n_groups)[groups] + y + random.normal(size=len(y)), 1)
+    return y, scores, groups
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("average_precision", {}),
+        ("roc_auc", {}),
+        ("precision_at_k", {"k": 90}),
+        ("partial_auc", {"fpr": (0, 0.2)}),
+    ],
+)
+def test_a_draw_of_groups_is_the_metric_of_their_rows(name, parameters, weighted):
+    y, scores, groups = grouped_rows()
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
+    sample, job = prepare(name, y, scores, weight, None, None, parameters, groups)
+    values = sample.distribution([job], 20, seed=3)[0]
+    sizes = []
+    for resample, value in enumerate(values):
+        rows = np.repeat(np.arange(len(y)), draw_groups(y, groups, 3, resample))
+        drawn = {"sample_weight": None if weight is None else weight[rows]} | parameters
+        sizes.append(len(rows) if weight is None else weight[rows].sum())
+        if "k" in parameters:  # a draw may have fewer rows
+            drawn["k"] = min(parameters["k"], sizes[-1])
+        assert value == pytest.approx(getattr(metrics, name)(y[rows], scores[rows], **drawn))
+    assert len(set(sizes)) > 1
+
+
+def test_groups_of_copies_are_as_uncertain_as_one_row_each():
+    y, scores, _ = grouped_rows()
+    scores = scores + 1e-3 * np.arange(len(y))  # no ties
+    alone = metrics.interval("average_precision", y, scores, groups=np.arange(len(y)))
+    copies = [np.repeat(column, 4) for column in (y, scores, np.arange(len(y)))]
+    together = metrics.interval("average_precision", *copies[:2], groups=copies[2])
+    assert tuple(together) == pytest.approx(tuple(alone))
+    apart = metrics.interval("average_precision", *copies[:2])
+    assert apart.high - apart.low < 0.7 * (together.high - together.low)
+
+
+def test_the_same_groups_are_drawn_for_both_lists_and_for_every_function():
+    y, scores, groups = grouped_rows()
+    same = metrics.compare("average_precision", y, scores, 2 * scores, groups=groups)
+    assert (same.difference, same.low, same.high) == (0, 0, 0)
+    by_name = metrics.interval("average_precision", y, scores, groups=groups, n_resamples=50)
+
+    def own(y_true, scores):
+        return metrics.average_precision(y_true, scores)
+
+    assert tuple(metrics.interval(own, y, scores, groups=groups, n_resamples=50)) == pytest.approx(
+        tuple(by_name)
+    )
+    report = metrics.evaluate(y, scores, groups=groups, n_resamples=50)
+    assert report["average_precision"]["low"] == by_name.low
+    assert {entry["method"] for entry in report.values()} == {"bootstrap"}  # DeLong knows no groups
+
+
+def test_rows_of_weight_zero_have_no_group():
+    y, scores, groups = grouped_rows()
+    weight = (groups != 4).astype(float)
+    kept = weight > 0
+    found = metrics.interval(
+        "average_precision", y, scores, sample_weight=weight, groups=groups, n_resamples=50
+    )
+    assert tuple(found) == tuple(
+        metrics.interval(
+            "average_precision", y[kept], scores[kept], groups=groups[kept], n_resamples=50
+        )
+    )
+
+
+def test_a_draw_of_one_class_is_drawn_again():
+    groups = np.array([0, 0, 1, 2, 3, 4, 5, 6])
+    y = groups == 0
+    for resample in range(30):
+        counts = draw_groups(y, groups, 0, resample)
+        assert counts[y].all()
+        assert counts[~y].any()
+    assert draw_groups(y, np.zeros(8, dtype=int), 0, 0).tolist() == [1] * 8
+    assert draw_groups(groups[:2], groups[:2], 0, 0).tolist() == [1, 1]  # it cannot be had
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"qid": [0, 0, 1, 1]}, "not both"),
+        ({"method": "delong"}, "knows no groups"),
+        ({"groups": [0, 1]}, "2 entries for 4 rows"),
+        ({"groups": [0, None, 1, 1]}, "missing in 1 row"),
+        ({"metric": "ndcg", "y_true": [0, 1, 2, 1]}, "of one list with two classes"),
+    ],
+)
+def test_groups_that_cannot_be_drawn_are_refused(more, message):
+    given = {
+        "metric": "roc_auc",
+        "y_true": [0, 1, 0, 1],
+        "scores": [1.0, 2, 3, 4],
+        "groups": [0, 0, 1, 1],
+    }
+    with pytest.raises(ValueError, match=message):
+        metrics.interval(**(given | more))
+
+
+def test_an_evaluation_refuses_groups_with_grades_and_delong():
+    with pytest.raises(ValueError, match="of grades"):
+        metrics.evaluate([0, 1, 2, 1], [1.0, 2, 3, 4], groups=[0, 0, 1, 1])
+    with pytest.raises(ValueError, match="knows no groups"):
+        metrics.evaluate([0, 1, 0, 1], [1.0, 2, 3, 4], groups=[0, 0, 1, 1], intervals="delong")

@@ -330,6 +330,7 @@ def assess(
     sample_weight: np.ndarray | None = None,
     qid: np.ndarray | None = None,
     *,
+    groups: np.ndarray | None = None,
     n_rows: int | None = None,
     level: float = LEVEL,
     seed: int = 0,
@@ -346,6 +347,8 @@ def assess(
     ----------
     y, scores, sample_weight, qid : ndarray
         Held-out rows.
+    groups : ndarray, optional
+        Of the held-out rows: the bootstrap draws whole groups.
     n_rows : int, optional
         Length of the new list; by default that of the held-out rows.
     level : float, default=0.95
@@ -368,7 +371,7 @@ def assess(
     """
     n_resamples = int(np.clip(DRAWN_ROWS / len(y), FEWEST, MOST))
     found = metrics.evaluate(
-        y, scores, qid=qid, sample_weight=sample_weight, intervals="bootstrap", level=level,
+        y, scores, qid=qid, groups=groups, sample_weight=sample_weight, intervals="bootstrap", level=level,
         n_resamples=n_resamples, random_state=seed, n_jobs=n_jobs,
     )  # fmt: skip
     n_positives = max(int(np.sum(y > 0)), 1)

@@ -1,8 +1,8 @@
 """The portfolio: configurations of the methods, in the order in which they are tried.
 
 First what takes little time for what it does on many rows, since a limit of time is reached there; then the
-default booster, which is best alone, and the slower ones. On small tables there is time for all of them, and the order
-does not matter. What each adds on the development sets `python -m experiments.auto.choices` prints.
+default booster, which is best alone, and the slower ones. On small tables there is time for all of them, and
+the order does not matter. What each adds on development sets `python -m experiments.auto.choices` prints.
 """
 
 from __future__ import annotations

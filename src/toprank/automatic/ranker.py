@@ -279,6 +279,7 @@ class AutoRanker(BaseRanker):
         self.trials_ = _rows_of(search.trials, by_name, 1.0 if greater_is_better else -1.0)
         out = cross_fitted_ensemble(held_out, search.parts()[known], metric, search.seed, prior)
         self._out_of_fold = replace(held_out, X=out)
+        self._out_of_fold_groups = search.keys.rows(known).groups
         self._set_threshold(out, held_out)  # rows to come score like these, not like training rows
         places = known if present is None else np.flatnonzero(present)[known]
         self.out_of_fold_scores_ = np.full(len(scores if present is None else present), np.nan)
@@ -330,7 +331,7 @@ class AutoRanker(BaseRanker):
         held_out = self._out_of_fold
         return assess(
             held_out.y, held_out.X, held_out.sample_weight, held_out.qid,
-            n_rows=n_rows, level=level, n_jobs=self.n_jobs,
+            groups=self._out_of_fold_groups, n_rows=n_rows, level=level, n_jobs=self.n_jobs,
         )  # fmt: skip
 
     def explain(self, X: Any) -> pd.DataFrame:
@@ -408,7 +409,7 @@ class AutoRanker(BaseRanker):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to the training rows."""
         state = dict(super().__getstate__())
-        for name in ("out_of_fold_scores_", "_out_of_fold"):
+        for name in ("out_of_fold_scores_", "_out_of_fold", "_out_of_fold_groups"):
             state.pop(name, None)
         return state
 

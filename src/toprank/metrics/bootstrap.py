@@ -1,8 +1,8 @@
 """Bootstrap resamples of ranked lists, drawn without sorting again.
 
-A draw adds the weight of a row to the step of its staircase, or between two steps, where the row lies.
-Every resample has its own stream of random numbers, made from the seed and its index, so the values do
-not depend on the number of threads.
+Rows are drawn within each class, or whole groups of rows. A draw adds the weight of a row to the step of its
+staircase, or between two steps, where the row lies. Every resample has its own stream of random numbers, made
+from the seed and its index, so the values do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = [
     "ListSample",
     "TableSample",
     "affordable_resamples",
+    "draw_groups",
     "run_resamples",
     "seed_of",
 ]
@@ -39,6 +40,7 @@ FEWEST_RESAMPLES = 200
 ROWS_PER_PLACE = 10  # drawing the count of a place takes about as long as drawing so many rows,
 ROWS_PER_PLACE_LONG = 3  # or so many of a list that is too long for the caches
 LONG_LIST = 500_000
+MOST_DRAWS = 1_000  # of groups, until both classes are there
 
 Reader = Callable[[int], Sequence[float] | np.ndarray]
 
@@ -71,9 +73,10 @@ def run_resamples(read: Reader, n_resamples: int, n_jobs: int | None = None) -> 
 
 @dataclass(frozen=True)
 class ListSample:
-    """Rows of two classes in one list."""
+    """Rows of two classes in one list; with groups (codes from 0 on) resamples draw whole groups."""
 
     rows: BinaryRows
+    groups: np.ndarray | None = None
 
     @cached_property
     def ranked(self) -> RankedList:
@@ -101,7 +104,8 @@ class ListSample:
 
         def read(resample: int) -> list[float]:
             stairs = self.draw(seed, resample, paired=paired)
-            return [core(stairs, **parameters) for core, parameters in jobs]
+            # a draw of groups may have fewer rows than were asked for
+            return [core(stairs, **_at_most(stairs.total, parameters)) for core, parameters in jobs]
 
         return run_resamples(read, n_resamples, n_jobs).T
 
@@ -114,6 +118,12 @@ class ListSample:
         multinomial, and there are no more than two places for each positive and one.
         """
         n_steps, (steps, places) = self.stairs.n_steps, self._row_places
+        if self.groups is not None:
+            weight = draw_groups(self.rows.positive, self.groups, seed, resample)
+            weight = weight if self.rows.weight is None else weight * self.rows.weight
+            positives = np.bincount(steps, weight[self.rows.positive], n_steps)
+            negatives = np.bincount(places, weight[~self.rows.positive], 2 * n_steps + 1)
+            return self._redrawn(positives, negatives)
         of_positives, of_negatives = self._class_weights
         positives = _draw(seed, resample, 0, steps, of_positives, n_steps)
         if not paired and self.draws_by_place:
@@ -121,8 +131,14 @@ class ListSample:
             negatives = generator.multinomial(len(places), self._place_shares).astype(np.float64)
         else:
             negatives = _draw(seed, resample, len(steps), places, of_negatives, 2 * n_steps + 1)
-        between, tied = negatives[: n_steps + 1], negatives[n_steps + 1 :]
-        return Staircase(between, positives, tied, self.stairs.scores)
+        return self._redrawn(positives, negatives)
+
+    def _redrawn(self, positives: np.ndarray, negatives: np.ndarray) -> Staircase:
+        """Return the staircase with other weights of positives by step and of negatives by place."""
+        n_between = self.stairs.n_steps + 1
+        return Staircase(
+            negatives[:n_between], positives, negatives[n_between:], self.stairs.scores
+        )
 
     def draw_sums(self, seed: int, resample: int, values: np.ndarray) -> np.ndarray:
         """Return the sum of `values` (one for each positive row) by step, over the rows that `draw` draws."""
@@ -238,6 +254,7 @@ class CustomSample:
     scores: np.ndarray
     weight: np.ndarray | None
     qid: np.ndarray | None
+    groups: np.ndarray | None = None
 
     def value(self, job: Job) -> float:
         """Return the value of the function on the rows as they are."""
@@ -252,12 +269,17 @@ class CustomSample:
         *,
         paired: bool = True,
     ) -> np.ndarray:
-        """Draw rows within each label, or whole queries where there are any. Always paired."""
+        """Draw rows within each label, or whole queries or groups where there are any. Always paired."""
         key = self.labels if self.qid is None else self.qid
         codes = np.unique(key, return_inverse=True)[1]
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
         def read(resample: int) -> list[float]:
+            if self.groups is not None:
+                classes = np.unique(self.labels, return_inverse=True)[1]
+                counts = draw_groups(classes, self.groups, seed, resample)
+                rows = np.repeat(np.arange(len(counts)), counts)
+                return [self._call(job, rows, None) for job in jobs]
             generator = np.random.default_rng([seed, resample])
             if self.qid is None:
                 drawn = [part[generator.integers(len(part), size=len(part))] for part in members]
@@ -275,6 +297,29 @@ class CustomSample:
         given = {"sample_weight": None if self.weight is None else self.weight[rows], "qid": qid}
         given = {name: value for name, value in given.items() if value is not None}
         return float(function(self.labels[rows], self.scores[rows], **given, **parameters))
+
+
+def draw_groups(classes: np.ndarray, groups: np.ndarray, seed: int, resample: int) -> np.ndarray:
+    """Draw as many groups as there are, with replacement; return how often each row is drawn.
+
+    A draw of one class only is drawn again; the rows as they are, should every draw be.
+    """
+    n_groups = int(groups.max()) + 1
+    generator = np.random.default_rng([seed, resample])
+    for _ in range(MOST_DRAWS):
+        counts = np.bincount(generator.integers(n_groups, size=n_groups), minlength=n_groups)[
+            groups
+        ]
+        drawn = classes[counts > 0]
+        if (drawn != drawn[0]).any():
+            return counts
+    return np.ones(len(groups), dtype=np.int64)
+
+
+def _at_most(total: float, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a metric with a length of the list that is no more than `total`."""
+    k = parameters.get("k")
+    return parameters if k is None or k <= total else {**parameters, "k": total}
 
 
 def _draw(*arguments: Any) -> np.ndarray:

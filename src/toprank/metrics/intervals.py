@@ -1,7 +1,8 @@
 """Confidence intervals of metrics, paired comparisons, and all metrics of a list with their intervals.
 
 Bootstrap intervals are percentile intervals. Resamples are stratified: they keep the number of rows
-of each class. Metrics over queries resample whole queries instead, among those that can be scored.
+of each class. Metrics over queries resample whole queries instead, among those that can be scored; with
+groups whole groups are drawn, since rows of one customer or patient are not independent.
 A row of positive weight is one observation, drawn like any other, that counts with its weight.
 """
 
@@ -19,8 +20,16 @@ from toprank.formatting import to_jsonable, to_python
 from toprank.metrics.bootstrap import Job, ListSample, TableSample, seed_of
 from toprank.metrics.lists import roc_auc
 from toprank.metrics.queries import mean_over_queries
-from toprank.metrics.registry import METRICS, Metric, find_metric, is_graded, prepare, takes_list
-from toprank.validation import binary_rows, check_choice, graded_rows
+from toprank.metrics.registry import (
+    METRICS,
+    Metric,
+    find_metric,
+    is_graded,
+    list_sample,
+    prepare,
+    takes_list,
+)
+from toprank.validation import check_choice, graded_rows
 
 __all__ = [
     "Comparison",
@@ -37,6 +46,7 @@ __all__ = [
 ]
 
 MetricLike = str | Callable[..., Any]
+NO_GROUPS = "DeLong's interval knows no groups: use the bootstrap."
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,7 @@ def interval(
     sample_weight: Any = None,
     pos_label: Any = None,
     qid: Any = None,
+    groups: Any = None,
     **parameters: Any,
 ) -> Interval:
     """Confidence interval of a metric.
@@ -148,10 +159,12 @@ def interval(
         Handed to the metric; `qid` only to metrics over queries.
     method : {"auto", "bootstrap", "delong"}, default="auto"
         - "bootstrap": percentiles of the metric over resamples of the rows within each class, or of
-          the queries;
+          the queries, or of whole groups;
         - "delong": normal interval with DeLong's variance, for `roc_auc` only;
-        - "auto": DeLong for `roc_auc` (with at least two rows of each class), else the bootstrap.
+        - "auto": DeLong for `roc_auc` (with at least two rows of each class, without groups), else the
+          bootstrap.
     %(bootstrap_options)s
+    %(drawn_groups)s
     **parameters
         Parameters of the metric, such as ``k=100``.
 
@@ -173,7 +186,7 @@ def interval(
     True
     """
     check_level(level)
-    sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters)
+    sample, job = prepare(metric, y_true, scores, sample_weight, pos_label, qid, parameters, groups)
     if _use_delong(method, sample, job[0]):
         return delong_interval(sample, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
@@ -196,6 +209,7 @@ def compare(
     sample_weight: Any = None,
     pos_label: Any = None,
     qid: Any = None,
+    groups: Any = None,
     **parameters: Any,
 ) -> Comparison:
     """Difference of a metric between two lists of scores of the same rows, with its interval.
@@ -209,6 +223,7 @@ def compare(
     scores_a, scores_b : array-like of shape (n_rows,)
         The two lists of scores.
     %(bootstrap_options)s
+    %(drawn_groups)s
     **parameters
         Parameters of the metric.
 
@@ -230,7 +245,7 @@ def compare(
     (True, True)
     """
     check_level(level)
-    data = (sample_weight, pos_label, qid, parameters)
+    data = (sample_weight, pos_label, qid, parameters, groups)
     sample_a, job = prepare(metric, y_true, scores_a, *data)
     sample_b, _ = prepare(metric, y_true, scores_b, *data)
     if _use_delong(method, sample_a, job[0]):
@@ -252,6 +267,7 @@ def evaluate(
     metrics: Iterable[str] | None = None,
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
     qid: Any = None,
+    groups: Any = None,
     sample_weight: Any = None,
     pos_label: Any = None,
     intervals: str | None = "all",
@@ -281,6 +297,7 @@ def evaluate(
         DeLong for `roc_auc` and the bootstrap for the rest; None leaves them out, and so do 0
         resamples all those of the bootstrap.
     %(bootstrap_options)s
+    %(drawn_groups)s
 
     Returns
     -------
@@ -296,6 +313,8 @@ def evaluate(
     (0.75, 0.5)
     """
     check_choice(intervals, "intervals", ("all", "bootstrap", "delong", None))
+    if groups is not None and intervals == "delong":
+        raise ValueError(NO_GROUPS)
     bootstrap = bool(n_resamples) and intervals in ("all", "bootstrap")
     resampling = Resampling.of(level, n_resamples if bootstrap else 1, random_state, n_jobs)
     chosen = _choose_metrics(metrics, y_true, pos_label, qid)
@@ -308,15 +327,18 @@ def evaluate(
     on_table = [metric for metric in chosen if metric not in on_list]
     report: dict[str, dict[str, Any]] = {}
     if on_list:
-        ranked = ListSample(binary_rows(*data))
+        ranked = list_sample(*data, groups)
         jobs = {metric.name: metric.list_job(**options.get(metric.name, {})) for metric in on_list}
         report |= {name: _entry(ranked.value(job), job[1]) for name, job in jobs.items()}
-        if "roc_auc" in jobs and intervals in ("all", "delong") and has_delong(ranked):
+        delong = intervals in ("all", "delong") and groups is None
+        if "roc_auc" in jobs and delong and has_delong(ranked):
             _, low, high = delong_interval(ranked, level)
             report["roc_auc"] |= {"low": low, "high": high, "method": "delong"}
         if bootstrap:
             _add_bootstrap(report, ranked, jobs, resampling)
     if on_table:
+        if groups is not None and qid is None:
+            raise ValueError(f"groups are drawn for two classes; {on_table[0].name} is of grades.")
         signed = all(metric.signed for metric in on_table)
         table = TableSample(graded_rows(*data, qid, signed=signed))
         jobs = {
@@ -609,5 +631,8 @@ def _use_delong(method: str, sample: Any, core: Callable[..., Any]) -> bool:
     check_choice(method, "method", ("auto", "bootstrap", "delong"))
     if method == "delong" and core is not roc_auc.core:
         raise ValueError("DeLong's interval is for roc_auc only: use method='bootstrap'.")
-    auto = method == "auto" and core is roc_auc.core and has_delong(sample)
+    grouped = getattr(sample, "groups", None) is not None
+    if method == "delong" and grouped:
+        raise ValueError(NO_GROUPS)
+    auto = method == "auto" and core is roc_auc.core and has_delong(sample) and not grouped
     return method == "delong" or auto

@@ -12,6 +12,7 @@ from toprank.metrics.bootstrap import CustomSample, Job, ListSample, TableSample
 from toprank.metrics.steps import Metric
 from toprank.validation import (
     binary_rows,
+    check_groups,
     check_labels,
     check_lengths,
     check_queries,
@@ -73,8 +74,13 @@ def prepare(
     pos_label: Any,
     qid: Any,
     parameters: dict[str, Any],
+    groups: Any = None,
 ) -> tuple[Sample, Job]:
     """Check the data once for a metric and return it with the function to run on it."""
+    if groups is not None and qid is not None:
+        raise ValueError(
+            "resamples draw whole queries or whole groups: pass qid or groups, not both."
+        )
     known = find_metric(metric)
     if known is None:
         assert callable(metric)
@@ -84,17 +90,38 @@ def prepare(
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         checked_qid = None if qid is None else check_queries(qid)
         fixed = {} if pos_label is None else {"pos_label": pos_label}
-        return CustomSample(labels, values, weight, checked_qid), (metric, fixed | parameters)
+        codes = None if groups is None else check_groups(groups, len(labels))
+        return CustomSample(labels, values, weight, checked_qid, codes), (
+            metric,
+            fixed | parameters,
+        )
     if takes_list(known, y_true, pos_label, qid):
         if qid is not None:
             raise ValueError(f"{known.name} ranks all rows as one list: it takes no qid.")
         job = known.list_job(**parameters)
-        return ListSample(binary_rows(y_true, scores, sample_weight, pos_label)), job
+        return list_sample(y_true, scores, sample_weight, pos_label, groups), job
+    if groups is not None:
+        raise ValueError(
+            f"groups are drawn for metrics of one list with two classes; {known.name} is not."
+        )
     if qid is None and known.needs_queries:
         raise ValueError(f"{known.name} is a mean over queries: pass qid.")
     job = known.query_job(**parameters)
     rows = graded_rows(y_true, scores, sample_weight, pos_label, qid, signed=known.signed)
     return TableSample(rows), job
+
+
+def list_sample(
+    y_true: Any, scores: Any, sample_weight: Any, pos_label: Any, groups: Any = None
+) -> ListSample:
+    """Check the rows of one list, and their groups where whole groups are to be drawn."""
+    rows = binary_rows(y_true, scores, sample_weight, pos_label)
+    if groups is None:
+        return ListSample(rows)
+    n_rows = len(np.asarray(scores))
+    codes, kept = check_groups(groups, n_rows), check_weight(sample_weight, n_rows)[1]
+    codes = codes if kept is None else np.unique(codes[kept], return_inverse=True)[1]
+    return ListSample(rows, codes)
 
 
 def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:

@@ -553,9 +553,9 @@ class Evaluator:
             each = self._metrics_by_list(test, scores)
             drawn = np.random.default_rng(seed).integers(len(each), size=(n_resamples, len(each)))
             return each[drawn].mean(axis=1).T
-        if test.groups is not None:
-            return self._resample_groups(test, scores, n_resamples, seed)
         sample = test.sample(scores, np.arange(len(scores)))
+        if test.groups is not None:
+            sample = replace(sample, groups=np.unique(test.groups, return_inverse=True)[1])
         return sample.distribution(self._jobs(sample.rows), n_resamples, seed, self.n_jobs)
 
     def _metrics_by_list(self, test: ComparisonData, scores: np.ndarray) -> np.ndarray:
@@ -564,28 +564,6 @@ class Evaluator:
         if not samples:
             raise ValueError("no query of the test rows has both positives and negatives")
         return np.array([[s.value(job) for job in self._jobs(s.rows)] for s in samples])
-
-    def _resample_groups(
-        self, test: ComparisonData, scores: np.ndarray, n_resamples: int, seed: int
-    ) -> np.ndarray:
-        """Draw whole groups; a draw that lacks a class is drawn again."""
-        groups, codes = np.unique(np.asarray(test.groups), return_inverse=True)
-        weight = np.ones(len(scores)) if test.weight is None else test.weight
-        generator = np.random.default_rng(seed)
-        values = []
-        for _ in range(n_resamples):
-            for _ in range(1000):
-                drawn = generator.integers(len(groups), size=len(groups))
-                counts = np.bincount(drawn, minlength=len(groups))[codes]
-                rows = np.flatnonzero(counts)
-                if 0 < test.positive[rows].sum() < len(rows):
-                    break
-            else:
-                rows, counts = np.arange(len(codes)), np.ones_like(codes)
-            part = BinaryRows(test.positive[rows], scores[rows], weight[rows] * counts[rows])
-            sample = ListSample(part)
-            values.append([sample.value(job) for job in self._jobs(part)])
-        return np.transpose(values)
 
     def _jobs(self, rows: BinaryRows) -> list[Any]:
         """Return the metrics with their parameters for a list of so many rows (or so much weight)."""
