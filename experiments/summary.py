@@ -310,7 +310,7 @@ def frery() -> str:
         if entry["method"] == sgbap.LINE_SEARCH:
             shown = "(as SGBAP)"
         rows.append([entry["data"], entry["method"], entry["splits"], shown,
-                     f"{mean:.4f} ± {spread:.4f}", verdict])  # fmt: skip
+                     f"{mean:.4f}" + (f" ± {spread:.4f}" if entry["splits"] > 1 else ""), verdict])  # fmt: skip
     for method in sgbap.METHODS:
         ap = sgbap.PUBLISHED_FRAUD[method]
         shown = "did not finish" if ap is None else f"{ap[1]:.4f}"
