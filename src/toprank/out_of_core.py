@@ -269,7 +269,14 @@ def _duckdb_memory(limit: int) -> int:
 
 
 def _used_memory() -> int:
-    """Return the bytes that Python and the libraries take: what this process holds, up to a usual figure."""
+    """Return the bytes that Python and the libraries take: what this process holds, up to a usual figure.
+
+    What earlier work has freed is given back to the system first, so that it does not count.
+    """
+    import pyarrow as pa
+
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+        pool.release_unused()
     try:
         with open("/proc/self/statm") as file:
             held = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
