@@ -198,9 +198,25 @@ def test_the_readme_has_the_figures_of_auto_ranker():
     )
     behind = many["default"]["better : worse"].split(" : ")[1]
     assert said_in_readme(f"`AutoRanker` is behind the default on {behind} of {sizes[-1]} sets")
-    held = re.search(r"holds the test AP in ([.\d]+) of (\d+) splits at random", page)
+    held = re.search(
+        r"holds the test AP in ([.\d]+) of (\d+) splits at random, and in ([.\d]+) of (\d+)", page
+    )
+    told = re.search(r"groups=...\)` it holds in ([.\d]+) of (\d+)", page)
     assert said_in_readme(
-        f"its 95% interval held in {100 * float(held[1]):.0f}% of {held[2]} splits"
+        f"its 95% interval held in {100 * float(held[1]):.0f}% of {held[2]} splits",
+        f"{100 * float(held[3]):.0f}% of {held[4]} by groups that it was not told",
+        f"{100 * float(told[1]):.0f}% of {told[2]} when told",
+    )
+    low, high = (float(many["default"][end]) for end in ("low", "high"))
+    assert said_in_readme(f"(less default: {low:+.3f} to {high:+.3f})")
+    rows = page_rows("auto_choices")
+    chosen = {row["choice"].split(":")[0]: row for row in rows}
+    (splits,) = (column for column in rows[0] if column.endswith("splits"))
+    default = "GradientBoostingRanker(), one fit of all rows"
+    assert said_in_readme(
+        f"mean AP {short(chosen['weights in use'][splits])}, the member that does best in validation "
+        f"{short(chosen['best member'][splits])}, the default {short(chosen[default][splits])}, "
+        f"CatBoost {short(chosen['CatBoost'][splits])} ({splits.split()[0]} small sets"
     )
 
 

@@ -429,6 +429,9 @@ def test_a_draw_of_one_class_is_drawn_again():
         ({"method": "delong"}, "knows no groups"),
         ({"groups": [0, 1]}, "2 entries for 4 rows"),
         ({"groups": [0, None, 1, 1]}, "missing in 1 row"),
+        ({"groups": [7, 7, 7, 7]}, "all rows are of one group"),
+        ({"groups": [7, 7, 7, 8], "sample_weight": [1, 1, 1, 0]}, "all rows are of one group"),
+        ({"groups": [7, 7, 7, 7], "metric": lambda y, s: 0.0}, "all rows are of one group"),
         ({"metric": "ndcg", "y_true": [0, 1, 2, 1]}, "of one list with two classes"),
     ],
 )

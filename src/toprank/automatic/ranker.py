@@ -279,7 +279,9 @@ class AutoRanker(BaseRanker):
         self.trials_ = _rows_of(search.trials, by_name, 1.0 if greater_is_better else -1.0)
         out = cross_fitted_ensemble(held_out, search.parts()[known], metric, search.seed, prior)
         self._out_of_fold = replace(held_out, X=out)
-        self._out_of_fold_groups = search.keys.rows(known).groups
+        groups = search.keys.rows(known).groups
+        several = groups is not None and np.ptp(groups) > 0  # of one alone rows are drawn
+        self._out_of_fold_groups = groups if several else None
         self._set_threshold(out, held_out)  # rows to come score like these, not like training rows
         places = known if present is None else np.flatnonzero(present)[known]
         self.out_of_fold_scores_ = np.full(len(scores if present is None else present), np.nan)

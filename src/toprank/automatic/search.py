@@ -35,9 +35,7 @@ __all__ = ["Search", "Trial"]
 
 PROBES = (500, 2_000)  # rows of two short fits that tell how the time of a configuration grows
 PROBE_ABOVE = 4_000  # rows
-FEWEST_SPEEDS = (
-    3  # of other configurations, from which on theirs tell how long one takes that tunes itself
-)
+FEWEST_SPEEDS = 3  # of other configurations, that tell how long one takes that tunes itself
 SAFETY = 1.3  # a fit may take so much longer than was foreseen
 REUSED = 0.5  # most time of a fit with settings tuned before, over one that tunes them itself
 FEWEST_ROWS = 2_000  # that a sample for lack of time has

@@ -270,13 +270,13 @@ class CustomSample:
         paired: bool = True,
     ) -> np.ndarray:
         """Draw rows within each label, or whole queries or groups where there are any. Always paired."""
-        key = self.labels if self.qid is None else self.qid
+        classes = np.unique(self.labels, return_inverse=True)[1]
+        key = classes if self.qid is None else self.qid
         codes = np.unique(key, return_inverse=True)[1]
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
         def read(resample: int) -> list[float]:
             if self.groups is not None:
-                classes = np.unique(self.labels, return_inverse=True)[1]
                 counts = draw_groups(classes, self.groups, seed, resample)
                 rows = np.repeat(np.arange(len(counts)), counts)
                 return [self._call(job, rows, None) for job in jobs]

@@ -190,8 +190,9 @@ def interval(
     if _use_delong(method, sample, job[0]):
         return delong_interval(sample, level)  # type: ignore[arg-type]
     resampling = Resampling.of(level, n_resamples, random_state, n_jobs)
-    values = resampling.draw(sample, [job])[0]
-    return Interval(sample.value(job), *percentiles(values, level), level, "bootstrap")
+    value = sample.value(job)  # first, since parameters that do not fit are refused here
+    drawn = resampling.draw(sample, [job])[0]
+    return Interval(value, *percentiles(drawn, level), level, "bootstrap")
 
 
 @fill_docstring

@@ -90,11 +90,9 @@ def prepare(
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         checked_qid = None if qid is None else check_queries(qid)
         fixed = {} if pos_label is None else {"pos_label": pos_label}
-        codes = None if groups is None else check_groups(groups, len(labels))
-        return CustomSample(labels, values, weight, checked_qid, codes), (
-            metric,
-            fixed | parameters,
-        )
+        codes = None if groups is None else _several_groups(check_groups(groups, len(labels)))
+        sample = CustomSample(labels, values, weight, checked_qid, codes)
+        return sample, (metric, fixed | parameters)
     if takes_list(known, y_true, pos_label, qid):
         if qid is not None:
             raise ValueError(f"{known.name} ranks all rows as one list: it takes no qid.")
@@ -121,7 +119,14 @@ def list_sample(
     n_rows = len(np.asarray(scores))
     codes, kept = check_groups(groups, n_rows), check_weight(sample_weight, n_rows)[1]
     codes = codes if kept is None else np.unique(codes[kept], return_inverse=True)[1]
-    return ListSample(rows, codes)
+    return ListSample(rows, _several_groups(codes))
+
+
+def _several_groups(codes: np.ndarray) -> np.ndarray:
+    """Return the groups; one alone would be drawn again and again, and every interval had no width."""
+    if not codes.any():
+        raise ValueError("all rows are of one group: leave groups out to draw rows instead.")
+    return codes
 
 
 def takes_list(metric: Metric, y_true: Any, pos_label: Any, qid: Any) -> bool:
